@@ -1,0 +1,5 @@
+"""`python -m onspec`."""
+
+from onspec.cli.main import main
+
+main()

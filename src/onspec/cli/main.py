@@ -1,0 +1,67 @@
+"""The `onspec` command: a table of subcommands, each loaded only when it runs."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+
+import click
+
+from onspec.errors import OnspecError
+
+COMMANDS: dict[str, tuple[str, str]] = {
+    # name: (module:attribute, one line of help)
+    "check": ("onspec.cli.check:check", "Check one call, or a file of calls, against its tool."),
+}
+
+USAGE = 2
+"""Exit status when the command was used wrongly."""
+
+
+class Lazy(click.Group):
+    """A group whose subcommands are imported on use, so that `--help` stays fast."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module, attribute = COMMANDS[cmd_name][0].split(":")
+        command = getattr(import_module(module), attribute)
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, help_line) for name, (_, help_line) in COMMANDS.items()])
+
+
+@click.group(cls=Lazy, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="onspec")
+def app() -> None:
+    """Makes every tool call of a language model keep its contract."""
+
+
+def main() -> None:
+    """Run the command line; a user's mistake is one clear line and exit status 2, never a traceback."""
+    try:
+        app(standalone_mode=False)
+    except click.exceptions.Exit as stop:
+        sys.exit(stop.exit_code)
+    except click.Abort:
+        click.echo("stopped", err=True)
+        sys.exit(130)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(USAGE)
+    except BrokenPipeError:
+        sys.stderr.close()
+        sys.exit(141)
+    except (OnspecError, OSError) as error:
+        click.echo(f"onspec: {error}", err=True)
+        sys.exit(USAGE)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,102 @@
+"""A tool's JSON Schema, compiled: the judge of the whole value, and of the value at any place in it."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import jsonschema_rs
+import orjson
+
+from onspec.audit import Json
+from onspec.errors import SchemaError
+
+BACKTRACK_LIMIT = 100_000
+"""Steps a `pattern` may backtrack before the value counts as not matching."""
+
+MAX_SCHEMA_BYTES = 4 * 1024 * 1024
+"""Largest schema, in bytes of JSON, that is compiled."""
+
+ROOT = "urn:onspec:schema"
+"""Address under which a tool's schema refers to itself."""
+
+Validator = Any
+"""A compiled `jsonschema_rs` validator."""
+
+
+class Schema:
+    """A compiled JSON Schema (2020-12, 2019-09, draft-07 and older, by `$schema`; 2020-12 where it names none).
+
+    Attributes:
+        document: The schema as given.
+        judge: The compiled validator of the whole value.
+
+    Raises:
+        SchemaError: It is not JSON Schema, a `$ref` points outside the document (nothing is ever fetched), it is
+            larger than `MAX_SCHEMA_BYTES`, or nested too deeply to be read.
+    """
+
+    __slots__ = ("_registry", "_subs", "document", "judge")
+
+    def __init__(self, document: dict[str, Any] | bool) -> None:
+        if not isinstance(document, dict | bool):
+            raise SchemaError(f"a schema is an object or a boolean, not {type(document).__name__}")
+        try:
+            size = len(orjson.dumps(document))
+        except (TypeError, ValueError, RecursionError) as error:
+            raise SchemaError(f"the schema is not JSON: {error}") from None
+        if size > MAX_SCHEMA_BYTES:
+            raise SchemaError(f"the schema has {size} bytes; the limit is {MAX_SCHEMA_BYTES}")
+        self.document = document
+        self.judge = _compile(document)
+        self._registry: Any = None
+        self._subs: dict[str, Validator] = {}
+
+    def judge_at(self, place: str) -> Validator:
+        """The compiled validator of the subschema at `place`, a JSON Pointer into the document ("" is the root)."""
+        if not place:
+            return self.judge
+        found = self._subs.get(place)
+        if found is None:
+            if self._registry is None:
+                self._registry = jsonschema_rs.Registry([(ROOT, self._registrable())], offline=True)
+            found = _compile({"$ref": f"{ROOT}#{_fragment(place)}", **_draft(self.document)}, self._registry)
+            self._subs[place] = found
+        return found
+
+    def _registrable(self) -> Json:
+        if isinstance(self.document, dict) and "$id" in self.document:
+            return {key: value for key, value in self.document.items() if key != "$id"}
+        return self.document
+
+
+def _compile(document: dict[str, Any] | bool, registry: Any = None) -> Validator:
+    options = jsonschema_rs.FancyRegexOptions(backtrack_limit=BACKTRACK_LIMIT)
+    try:
+        return jsonschema_rs.validator_for(document, registry=registry, offline=True, pattern_options=options)
+    except (ValueError, jsonschema_rs.ReferencingError) as error:
+        raise SchemaError(_first_line(error)) from None
+    except RecursionError:
+        raise SchemaError("the schema is nested too deeply") from None
+
+
+def _first_line(error: Exception) -> str:
+    text = str(error).strip().split("\n", 1)[0]
+    if "Retrieval is disabled" in text:
+        return f"{text.split(' is not present', 1)[0]} is outside the schema; a remote $ref is never fetched"
+    return f"not a usable JSON Schema: {text}"
+
+
+def _draft(document: dict[str, Any] | bool) -> dict[str, Any]:
+    if isinstance(document, dict) and isinstance(document.get("$schema"), str):
+        return {"$schema": document["$schema"]}
+    return {}
+
+
+@lru_cache(maxsize=4096)
+def _fragment(place: str) -> str:
+    safe = "/-._~!$&'()*+,;=:@?"
+    return "".join(
+        char if char.isascii() and (char.isalnum() or char in safe) else "".join(f"%{b:02X}" for b in char.encode())
+        for char in place
+    )

@@ -1,0 +1,111 @@
+"""One tool: its name, its schema, and what calling it does to the world."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Literal
+
+from onspec.contract.schema import Schema
+from onspec.errors import ToolFormatError
+
+Effect = Literal["read", "write", "exec"]
+EFFECTS: tuple[Effect, ...] = ("read", "write", "exec")
+
+
+@dataclass(frozen=True, slots=True)
+class Grammar:
+    """The grammar of a custom tool, whose input is free text.
+
+    Attributes:
+        syntax: `lark`, `regex`, or `text` where any text is allowed.
+        definition: The grammar's text.
+    """
+
+    syntax: Literal["lark", "regex", "text"]
+    definition: str = ""
+
+
+class Tool:
+    """A tool and its contract.
+
+    Args:
+        name: The name by which a model calls it.
+        schema: JSON Schema of the arguments. None for a custom tool, whose input is free text.
+        description: What it does, for a model.
+        aliases: Other spellings of keys, alias to declared key; they apply at any depth where the declared key is
+            declared and absent and the alias is not declared.
+        effect: `read`, `write` or `exec`; None where it is not known, which counts as `write`.
+        grammar: The grammar of a custom tool.
+
+    Raises:
+        SchemaError: The schema cannot be used.
+        ToolFormatError: The name is empty, or an alias or effect is not of the kind above.
+    """
+
+    __slots__ = ("aliases", "description", "effect", "grammar", "is_valid", "name", "schema")
+
+    def __init__(
+        self,
+        name: str,
+        schema: Mapping[str, Any] | bool | None,
+        *,
+        description: str = "",
+        aliases: Mapping[str, str] | None = None,
+        effect: Effect | None = None,
+        grammar: Grammar | None = None,
+    ) -> None:
+        if not isinstance(name, str) or not name:
+            raise ToolFormatError("a tool needs a name, a string that is not empty")
+        if effect is not None and effect not in EFFECTS:
+            raise ToolFormatError(f"effect is one of {', '.join(EFFECTS)}, not {effect!r}")
+        aliases = aliases or {}
+        if not all(isinstance(key, str) and isinstance(value, str) for key, value in aliases.items()):
+            raise ToolFormatError("aliases map a string (the other spelling) to a string (the declared key)")
+        self.name = name
+        self.description = description
+        self.aliases: Mapping[str, str] = MappingProxyType(dict(aliases))
+        self.effect: Effect | None = effect
+        self.grammar = grammar if schema is not None or grammar is not None else Grammar("text")
+        self.schema: Schema | None = None
+        self.is_valid: Callable[[Any], bool] = _is_text
+        if schema is not None:
+            self.schema = Schema(schema if isinstance(schema, bool) else dict(schema))
+            self.is_valid = self.schema.judge.is_valid
+
+    def __repr__(self) -> str:
+        return f"Tool({self.name!r})"
+
+    @classmethod
+    def from_json(cls, definition: Mapping[str, Any], **options: Any) -> Tool:
+        """A tool from one definition in the form of Anthropic, OpenAI Chat, OpenAI Responses, Gemini or MCP.
+
+        Args:
+            definition: The decoded definition.
+            options: Keyword arguments of `Tool` that override what the definition says (`aliases`, `effect`).
+
+        Raises:
+            ToolFormatError: The definition is in none of these forms.
+            SchemaError: Its schema cannot be used.
+        """
+        raise NotImplementedError
+
+    @classmethod
+    def from_function(cls, function: Callable[..., Any], **options: Any) -> Tool:
+        """A tool from a typed function: its name, docstring and type hints become name, description and schema.
+
+        Args:
+            function: Parameters may be of any type pydantic knows: scalars, containers, Literal, dataclasses,
+                TypedDict, pydantic models. `*args` and `**kwargs` are refused.
+            options: Keyword arguments of `Tool` that override what the function says.
+
+        Raises:
+            ToolFormatError: A parameter has no type that JSON Schema can express.
+            MissingExtra: pydantic is not installed.
+        """
+        raise NotImplementedError
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)

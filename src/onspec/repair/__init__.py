@@ -1,0 +1,1 @@
+"""Repair: the table of leniencies, and the passes that apply it."""
