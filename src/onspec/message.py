@@ -29,7 +29,7 @@ class Call:
 
     Attributes:
         name: The tool's name as the model wrote it.
-        arguments: The arguments' text exactly as the model wrote it: JSON for a function tool, free text for a custom one.
+        arguments: The arguments' text exactly as the model wrote it: JSON, or free text for a custom tool.
         id: The call's id, or None where the wire has none.
     """
 

@@ -59,7 +59,7 @@ class Schema:
         found = self._subs.get(place)
         if found is None:
             if self._registry is None:
-                self._registry = jsonschema_rs.Registry([(ROOT, self._registrable())], offline=True)
+                self._registry = jsonschema_rs.Registry([(ROOT, self._registrable())])
             found = _compile({"$ref": f"{ROOT}#{_fragment(place)}", **_draft(self.document)}, self._registry)
             self._subs[place] = found
         return found
@@ -82,7 +82,7 @@ def _compile(document: dict[str, Any] | bool, registry: Any = None) -> Validator
 
 def _first_line(error: Exception) -> str:
     text = str(error).strip().split("\n", 1)[0]
-    if "Retrieval is disabled" in text:
+    if "is not present in a registry" in text:
         return f"{text.split(' is not present', 1)[0]} is outside the schema; a remote $ref is never fetched"
     return f"not a usable JSON Schema: {text}"
 
@@ -100,3 +100,17 @@ def _fragment(place: str) -> str:
         char if char.isascii() and (char.isalnum() or char in safe) else "".join(f"%{b:02X}" for b in char.encode())
         for char in place
     )
+
+
+@lru_cache(maxsize=4096)
+def _pattern(pattern: str) -> Validator | None:
+    try:
+        return _compile({"pattern": pattern})
+    except SchemaError:
+        return None
+
+
+def matches(pattern: str, text: str) -> bool:
+    """Whether a text matches an ECMA 262 pattern, in bounded time; a pattern that cannot be compiled matches all."""
+    judge = _pattern(pattern)
+    return judge is None or bool(judge.is_valid(text))

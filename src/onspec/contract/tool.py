@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 from onspec.contract.schema import Schema
+from onspec.contract.view import Views
 from onspec.errors import ToolFormatError
 
 Effect = Literal["read", "write", "exec"]
@@ -44,7 +45,7 @@ class Tool:
         ToolFormatError: The name is empty, or an alias or effect is not of the kind above.
     """
 
-    __slots__ = ("aliases", "description", "effect", "grammar", "is_valid", "name", "schema")
+    __slots__ = ("aliases", "description", "effect", "grammar", "is_valid", "name", "schema", "views")
 
     def __init__(
         self,
@@ -69,10 +70,12 @@ class Tool:
         self.effect: Effect | None = effect
         self.grammar = grammar if schema is not None or grammar is not None else Grammar("text")
         self.schema: Schema | None = None
+        self.views = Views(Schema(True))
         self.is_valid: Callable[[Any], bool] = _is_text
         if schema is not None:
             self.schema = Schema(schema if isinstance(schema, bool) else dict(schema))
             self.is_valid = self.schema.judge.is_valid
+            self.views = Views(self.schema)
 
     def __repr__(self) -> str:
         return f"Tool({self.name!r})"

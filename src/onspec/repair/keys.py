@@ -1,0 +1,244 @@
+"""The keys of one object: which are renamed, which go, and which cannot be dropped without losing what was meant."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from onspec.audit import Json, Path, Violation, pointer
+from onspec.contract.view import View, Views
+from onspec.repair.names import (
+    ENVELOPES,
+    fold,
+    garbled,
+    is_payload,
+    near,
+    nearest,
+    related,
+    speaks_of_file,
+    synonyms,
+    trim,
+)
+from onspec.repair.step import Origin, Step
+from onspec.repair.tolerant import equal
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """An object on the way down to the place at hand, and how it was viewed."""
+
+    value: dict[str, Json]
+    view: View
+
+
+@dataclass(slots=True)
+class Keys:
+    """An object whose keys are being settled.
+
+    Attributes:
+        value: The object as it stands.
+        origins: Key to the key it had in the text.
+        steps: The changes so far.
+        violations: Why a key can neither stay nor go.
+    """
+
+    value: dict[str, Json]
+    origins: dict[str, str]
+    steps: list[Step] = field(default_factory=list)
+    violations: list[Violation] = field(default_factory=list)
+
+
+def rename(value: dict[str, Json], view: View, aliases: Mapping[str, str], path: Path, origin: Origin) -> Keys:
+    """Give every key that plainly means a declared and absent one that name.
+
+    In an open object only required keys are looked for; all else there is data.
+    """
+    keys = Keys(dict(value), {key: key for key in value})
+    claims: dict[str, list[tuple[str, list[tuple[str, str, str]]]]] = {}
+    for key in value:
+        if view.places_of(key) is not None or len(key) > 256:
+            continue
+        found = _target(key, value, view, aliases)
+        if found is not None:
+            claims.setdefault(found[0], []).append((key, found[1]))
+    for target, claimants in claims.items():
+        key, steps = claimants[0]
+        others = [other for other, _ in claimants[1:]]
+        if any(not equal(value[key], value[other]) for other in others):
+            names = ", ".join(other for other, _ in claimants)
+            message = f"{len(claimants)} keys stand for one ({names}), with different values"
+            keys.violations.append(Violation("ambiguous", pointer(path), message, expected=target, hint=target))
+            continue
+        for rule, old, new in steps:
+            keys.steps.append(Step(rule, pointer((*path, old)), old, new, origin.at(key).path))
+        keys.origins[target] = key
+        keys.value = {target if name == key else name: inner for name, inner in keys.value.items()}
+    return keys
+
+
+def _target(
+    key: str, value: dict[str, Json], view: View, aliases: Mapping[str, str]
+) -> tuple[str, list[tuple[str, str, str]]] | None:
+    """The declared and absent key that a key means, with the steps that lead there."""
+    absent = [name for name in view.properties if name not in value and (view.closed or name in view.required)]
+    if not absent:
+        return None
+    name, steps = key, []
+    bare = trim(key)
+    if bare != key and bare:
+        steps.append(("key_trim", key, bare))
+        name = bare
+        if name in absent:
+            return name, steps
+        if name in view.properties:
+            return None
+    same = [other for other in absent if fold(other) == fold(name)]
+    if len(same) == 1:
+        return same[0], [*steps, ("key_case", name, same[0])]
+    declared = aliases.get(name)
+    if declared is not None:
+        return (declared, [*steps, ("alias_key", name, declared)]) if declared in absent else None
+    family = [other for other in absent if synonyms(name, other)]
+    if len(family) == 1 and not any(synonyms(name, other) for other in view.properties if other in value):
+        return family[0], [*steps, ("alias_key", name, family[0])]
+    return None
+
+
+def settle(
+    keys: Keys,
+    view: View,
+    views: Views,
+    levels: list[Level],
+    path: Path,
+    origin: Origin,
+    wraps: Callable[[str, Path], bool],
+) -> Keys:
+    """Lift a missing array's item out of its keys, then drop what a closed object does not declare, or say why not."""
+    unknown = [key for key in keys.value if view.places_of(key) is None]
+    if not unknown or not view.closed or view.free:
+        return keys
+    unknown = _lift(keys, unknown, view, views, path, origin)
+    known = [key for key in keys.value if key not in unknown]
+    for key in unknown:
+        value = keys.value[key]
+        reason = None if inert(value) else _why_not(key, value, keys, view, views, levels, path, wraps)
+        if reason is None and not known and not path and view.properties and not inert(value):
+            reason = ("unknown_key", "nothing the tool declares would be left of the call")
+        if reason is not None:
+            hint = nearest(key, view.properties)
+            where = pointer((*path, key)) if len(key) <= 64 else pointer(path)
+            expected = ", ".join(view.properties) or "no keys"
+            keys.violations.append(Violation(reason[0], where, reason[1], expected, "a key that is not declared", hint))
+            continue
+        keys.steps.append(Step("drop_unknown_key", pointer((*path, key)), value, None, origin.at(key).path))
+        del keys.value[key]
+    return keys
+
+
+def inert(value: Json) -> bool:
+    """Whether a value says nothing: null, an empty string, an empty array or an empty object."""
+    return value is None or value == "" or value == [] or value == {}
+
+
+def _why_not(
+    key: str,
+    value: Json,
+    keys: Keys,
+    view: View,
+    views: Views,
+    levels: list[Level],
+    path: Path,
+    wraps: Callable[[str, Path], bool],
+) -> tuple[str, str] | None:
+    """Why a key that is not declared may not be dropped, as code and message; None where it may."""
+    if garbled(key):
+        return "unknown_key", "a key is text or markup, not a name"
+    for name, other in keys.value.items():
+        if name != key and name in view.properties and _twins(key, name) and equal(value, other):
+            return None
+    for name in view.properties:
+        if fold(name) == fold(trim(key)) or synonyms(key, name):
+            if name in view.defaults and equal(value, view.defaults[name]):
+                return None
+            return "conflicting_key", "this key and a declared one stand for the same thing, with different values"
+    if wraps(key, path) and isinstance(value, dict | list):
+        return "unknown_key", "a wrapper holds arguments that do not fit"
+    for name in view.properties:
+        if near(key, name):
+            return "unknown_key", "a key that is not declared is close to a declared one, and holds a value"
+    if _copied(key, value, levels):
+        return None
+    for name in view.properties:
+        if related(key, name):
+            return "unknown_key", "a key that is not declared speaks of the same thing as a declared one"
+    if (
+        speaks_of_file(key)
+        and isinstance(value, str)
+        and any(speaks_of_file(name) for level in levels for name in level.view.properties)
+    ):
+        return "unknown_key", "a key that is not declared names another file than the call does"
+    if any(fold(name) == fold(key) for name in views.names):
+        return "misplaced_key", "this key is declared at another place of the call"
+    if is_payload(key) and isinstance(value, str):
+        return "unknown_key", "a key of another tool holds work; two calls may have been merged"
+    if key in ENVELOPES and isinstance(value, dict | list):
+        return "unknown_key", "a wrapper holds arguments that do not fit"
+    return None
+
+
+def _twins(key: str, name: str) -> bool:
+    return fold(trim(key)) == fold(name) or synonyms(key, name) or near(key, name)
+
+
+def _copied(key: str, value: Json, levels: list[Level]) -> bool:
+    """Whether a key repeats, with the same value, one that stands further out."""
+    for level in levels:
+        for name, other in level.value.items():
+            if (
+                fold(name) == fold(key) or synonyms(name, key) or (speaks_of_file(name) and speaks_of_file(key))
+            ) and equal(value, other):
+                return True
+    return False
+
+
+def _lift(keys: Keys, unknown: list[str], view: View, views: Views, path: Path, origin: Origin) -> list[str]:
+    """Keys that are a whole item of one missing array become that item; answers the keys that are still unknown."""
+    candidates: list[tuple[str, list[str]]] = []
+    for name, places in view.properties.items():
+        if not inert(keys.value.get(name)):
+            continue
+        for item in _item_views(views, places):
+            members = {key: _member(key, item) for key in unknown}
+            fitting = [key for key, target in members.items() if target is not None]
+            targets = {members[key] for key in fitting}
+            if item.required and set(item.required) <= targets and len(targets) == len(fitting):
+                candidates.append((name, fitting))
+                break
+    if len(candidates) != 1:
+        return unknown
+    name, fitting = candidates[0]
+    item_value = {key: keys.value[key] for key in fitting}
+    keys.steps.append(Step("lift_flat_item", pointer((*path, name)), item_value, [item_value], origin.path))
+    keys.value = {key: inner for key, inner in keys.value.items() if key not in fitting and key != name}
+    keys.value[name] = [item_value]
+    keys.origins.pop(name, None)
+    return [key for key in unknown if key not in fitting]
+
+
+def _item_views(views: Views, places: tuple[str, ...]) -> list[View]:
+    return [
+        item
+        for view in views.of(places)
+        if view.takes("array") and not view.takes("object")
+        for item in views.of(view.item_places(0))
+        if item.properties and item.takes("object")
+    ]
+
+
+def _member(key: str, item: View) -> str | None:
+    """The declared key of an item that a key means."""
+    if key in item.properties:
+        return key
+    same = [name for name in item.properties if fold(name) == fold(trim(key))]
+    same = same or [name for name in item.properties if synonyms(key, name)]
+    return same[0] if len(same) == 1 else None
