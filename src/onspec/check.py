@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import math
+from collections.abc import Callable
 from functools import partial
 from typing import Any, Final, Literal
 
@@ -19,7 +19,7 @@ from onspec.repair.conform import Misfit, Search
 from onspec.repair.guard import leaked
 from onspec.repair.policy import Policy
 from onspec.repair.read import Reading, read, repairs_of
-from onspec.repair.skeleton import sound
+from onspec.repair.skeleton import endless, sound
 from onspec.repair.spans import Origins, locate
 from onspec.repair.step import Step
 
@@ -36,9 +36,11 @@ CUT: Final = frozenset(
 )
 """Stop reasons with which a provider says that it ended the output before the model did."""
 
-_SMALL = 8 * 1024
+_SMALL: Final = 8 * 1024
 _parse = partial(jiter.from_json, catch_duplicate_keys=True, allow_inf_nan=False, cache_mode="keys")
-_INFINITE = (math.inf, -math.inf)
+
+Written = str | bytes
+"""What a model wrote, as it was received."""
 
 
 class Outcome:
@@ -48,28 +50,42 @@ class Outcome:
         tool: The tool whose contract was applied.
         status: `accepted` (untouched), `repaired` or `refused`.
         arguments: The arguments to run with; None where the call was refused.
-        repairs: The audit: what was changed, in the order in which it applies (`onspec.repair.replay.replay`).
         violations: Why it was refused; empty otherwise.
-        raw: What the model wrote, as bytes of UTF-8.
+        written: What the model wrote, as it was received.
     """
 
-    __slots__ = ("arguments", "raw", "repairs", "status", "tool", "violations")
+    __slots__ = ("_audit", "arguments", "status", "tool", "violations", "written")
 
     def __init__(
         self,
         tool: Tool,
         status: Status,
         arguments: Any,
-        raw: bytes,
-        repairs: tuple[Repair, ...] = (),
+        written: Written,
+        audit: tuple[Repair, ...] | Callable[[], tuple[Repair, ...]] = (),
         violations: tuple[Violation, ...] = (),
     ) -> None:
         self.tool = tool
         self.status = status
         self.arguments = arguments
-        self.raw = raw
-        self.repairs = repairs
+        self.written = written
+        self._audit = audit
         self.violations = violations
+
+    @property
+    def repairs(self) -> tuple[Repair, ...]:
+        """The audit: what was changed, in the order in which it applies (`onspec.repair.replay.replay`).
+
+        The spans are looked up when this is first read.
+        """
+        if callable(self._audit):
+            self._audit = self._audit()
+        return self._audit
+
+    @property
+    def raw(self) -> bytes:
+        """What the model wrote, as bytes of UTF-8; half of a surrogate pair stays as it is."""
+        return self.written if isinstance(self.written, bytes) else self.written.encode("utf-8", "surrogatepass")
 
     @property
     def ok(self) -> bool:
@@ -155,51 +171,24 @@ def check(
         TypeError: `arguments` is of no kind listed above.
     """
     if arguments.__class__ is str:
-        try:
-            raw = arguments.encode()
-        except UnicodeEncodeError:
-            raw = arguments.encode("utf-8", "surrogatepass")
+        text: Any = arguments
     elif arguments.__class__ is bytes:
-        raw = arguments
+        try:
+            text = arguments.decode()
+        except UnicodeDecodeError as error:
+            return _not_text(tool, arguments, error, finish_reason)
     else:
         return _decoded(tool, arguments, policy, finish_reason)
-    if finish_reason in CUT or tool.schema is None or len(raw) > MAX_BYTES:
-        return _slow(tool, raw, None, policy, finish_reason)
+    if finish_reason in CUT or tool.schema is None or len(text) > MAX_BYTES:
+        return _slow(tool, arguments, text, None, policy, finish_reason)
+    small = len(text) < _SMALL
     try:
-        value = _parse(raw) if len(raw) < _SMALL else sound(raw)
+        value = _parse(text.encode()) if small else sound(text)
     except ValueError:
         value = None
-    if value.__class__ is dict and tool.is_valid(value) and b"<" not in raw and not _odd(value):
-        return Outcome(tool, "accepted", value, raw)
-    return _slow(tool, raw, value, policy, finish_reason)
-
-
-def _odd(value: dict[str, Any]) -> bool:
-    """Whether a value holds a number without end, which JSON cannot write."""
-    for item in value.values():
-        kind = item.__class__
-        if kind is str:
-            continue
-        if kind is float:
-            if item in _INFINITE:
-                return True
-        elif (kind is list or kind is dict) and _odd_inside(item):
-            return True
-    return False
-
-
-def _odd_inside(value: Any) -> bool:
-    stack = [value]
-    while stack:
-        item = stack.pop()
-        for inner in item.values() if item.__class__ is dict else item:
-            kind = inner.__class__
-            if kind is float:
-                if inner in _INFINITE or inner != inner:
-                    return True
-            elif kind is dict or kind is list:
-                stack.append(inner)
-    return False
+    if value.__class__ is dict and tool.is_valid(value) and "<" not in text and not (small and endless(value)):
+        return Outcome(tool, "accepted", value, arguments)
+    return _slow(tool, arguments, text, value, policy, finish_reason)
 
 
 def _decoded(tool: Tool, arguments: Any, policy: Policy | None, finish_reason: str | None) -> Outcome:
@@ -213,54 +202,66 @@ def _decoded(tool: Tool, arguments: Any, policy: Policy | None, finish_reason: s
     try:
         text = json.dumps(arguments, ensure_ascii=False, separators=(",", ":"))
     except RecursionError:
-        return Outcome(tool, "refused", None, b"", (), (Violation("too_deep", "", "nested too deeply"),))
+        return _refused(tool, b"", Violation("too_deep", "", "nested too deeply"))
     except ValueError:
-        return Outcome(tool, "refused", None, b"", (), (Violation("not_json", "", "the value contains itself"),))
+        return _refused(tool, b"", Violation("not_json", "", "the value contains itself"))
     return check(tool, text, policy, finish_reason)
 
 
-def _slow(tool: Tool, raw: bytes, value: Json, policy: Policy | None, finish_reason: str | None) -> Outcome:
+def _slow(
+    tool: Tool, written: Written, text: str, value: Json, policy: Policy | None, finish_reason: str | None
+) -> Outcome:
     """Everything that is not plainly right."""
     if finish_reason in CUT:
-        message = "the provider ended the output before the call was complete"
-        violation = Violation("cut_off", "", message, hint="send the whole call again, shorter if need be")
-        return Outcome(tool, "refused", None, raw, (), (violation,))
-    if len(raw) > MAX_BYTES:
-        limit = f"at most {MAX_BYTES} bytes"
-        return Outcome(tool, "refused", None, raw, (), (Violation("too_large", "", "the call is too large", limit),))
-    try:
-        text = raw.decode()
-    except UnicodeDecodeError as error:
-        code = "lone_surrogate" if raw[error.start : error.start + 1] == b"\xed" else "invalid_utf8"
-        message = "the text holds half of a surrogate pair" if code == "lone_surrogate" else "the text is not UTF-8"
-        return Outcome(tool, "refused", None, raw, (), (Violation(code, "", message, found=f"at byte {error.start}"),))
+        return _refused(tool, written, _cut_off())
+    if len(text) > MAX_BYTES:
+        limit = f"at most {MAX_BYTES} characters"
+        return _refused(tool, written, Violation("too_large", "", "the call is too large", limit))
     if tool.schema is None:
-        return _free_form(tool, raw, text)
-    reading = Reading(text, value) if value is not None and not _infinite(value) else read(text)
+        return _free_form(tool, written, text)
+    reading = Reading(text, value) if value is not None and not endless(value) else read(text)
     try:
-        return _Judgement(tool, tool.schema, raw, text, reading, policy or Policy.safe()).outcome()
+        return _Judgement(tool, tool.schema, written, text, reading, policy or Policy.safe()).outcome()
     except RecursionError:
-        return Outcome(tool, "refused", None, raw, (), (Violation("too_deep", "", "nested too deeply"),))
+        return _refused(tool, written, Violation("too_deep", "", "nested too deeply"))
 
 
-def _infinite(value: Json) -> bool:
-    return isinstance(value, dict | list) and _odd_inside([value])
+def _refused(tool: Tool, written: Written, violation: Violation) -> Outcome:
+    return Outcome(tool, "refused", None, written, (), (violation,))
 
 
-def _free_form(tool: Tool, raw: bytes, text: str) -> Outcome:
+def _cut_off() -> Violation:
+    message = "the provider ended the output before the call was complete"
+    return Violation("cut_off", "", message, hint="send the whole call again, shorter if need be")
+
+
+def _not_text(tool: Tool, written: Any, error: UnicodeDecodeError, finish_reason: str | None) -> Outcome:
+    """Bytes that are not UTF-8."""
+    if finish_reason in CUT:
+        return _refused(tool, written, _cut_off())
+    where = f"at byte {error.start}"
+    if written[error.start : error.start + 1] == b"\xed":
+        message = "the text holds half of a surrogate pair"
+        return _refused(tool, written, Violation("lone_surrogate", "", message, found=where))
+    return _refused(tool, written, Violation("invalid_utf8", "", "the text is not UTF-8", found=where))
+
+
+def _free_form(tool: Tool, written: Written, text: str) -> Outcome:
     """A custom tool takes any text but none."""
     if not text.strip():
-        return Outcome(tool, "refused", None, raw, (), (Violation("empty", "", "the input is empty"),))
-    return Outcome(tool, "accepted", {"input": text}, raw)
+        return _refused(tool, written, Violation("empty", "", "the input is empty"))
+    return Outcome(tool, "accepted", {"input": text}, written)
 
 
 class _Judgement:
     """One call that is not plainly right, on its way to an outcome."""
 
-    def __init__(self, tool: Tool, schema: Schema, raw: bytes, text: str, reading: Reading, policy: Policy) -> None:
+    def __init__(
+        self, tool: Tool, schema: Schema, written: Written, text: str, reading: Reading, policy: Policy
+    ) -> None:
         self.tool = tool
         self.schema = schema
-        self.raw = raw
+        self.written = written
         self.text = text
         self.reading = reading
         self.policy = policy
@@ -279,16 +280,21 @@ class _Judgement:
             return self.refuse([leak])
         if not isinstance(fit.value, dict) or not self.tool.is_valid(fit.value):
             return self.refuse(describe.violations(self.schema, reading.value))
-        repairs = repairs_of(self.text, reading.edits) + self.located(fit.steps)
-        if not repairs:
-            return Outcome(self.tool, "accepted", fit.value, self.raw)
-        forbidden = [r for r in repairs if not self.policy.allows(r, self.tool.name, self.tool.effect == "read")]
+        if not reading.edits and not fit.steps:
+            return Outcome(self.tool, "accepted", fit.value, self.written)
+        made = [Repair(edit.rule, "", None, None) for edit in reading.edits]
+        made += [Repair(step.rule, step.path, None, None) for step in fit.steps]
+        forbidden = [r for r in made if not self.policy.allows(r, self.tool.name, self.tool.effect == "read")]
         if forbidden:
             return self.refuse(self.not_allowed(forbidden))
-        return Outcome(self.tool, "repaired", fit.value, self.raw, repairs)
+        steps = fit.steps
+        return Outcome(self.tool, "repaired", fit.value, self.written, lambda: self.audit(steps))
 
     def refuse(self, violations: list[Violation]) -> Outcome:
-        return Outcome(self.tool, "refused", None, self.raw, (), tuple(violations))
+        return Outcome(self.tool, "refused", None, self.written, (), tuple(violations))
+
+    def audit(self, steps: list[Step]) -> tuple[Repair, ...]:
+        return repairs_of(self.text, self.reading.edits) + self.located(steps)
 
     def misfit(self, misfit: Misfit) -> list[Violation]:
         """The judge's violations, with the search's own words where it knows more of a place."""
@@ -327,15 +333,16 @@ class _Judgement:
         """Steps as repairs, with their spans in the original bytes."""
         if not steps:
             return ()
-        places = locate(self.reading.text, {step.origin for step in steps})
+        places = locate(self.reading.text, {step.origin.path for step in steps})
         origins = Origins(self.text, self.reading.edits)
         repairs: list[Repair] = []
         for step in steps:
-            span = (0, len(self.raw))
-            place = places.get(step.origin)
+            span = (0, len(self.text.encode()))
+            place = places.get(step.origin.path)
             if place is not None:
-                start = place.key if step.rule in _KEY_RULES else place.start
-                end = place.start if step.rule in _RENAMES else place.end
+                keyed = step.rule in _KEY_RULES and not step.origin.inside
+                start = place.key if keyed else place.start
+                end = place.start if keyed and step.rule in _RENAMES else place.end
                 span = (origins.byte(start), origins.byte(end))
             repairs.append(Repair(step.rule, step.path, step.before, step.after, span))
         return tuple(repairs)

@@ -213,7 +213,7 @@ class Search:
             if any(edit.rule == "strip_leading_garbage" for edit in reading.edits):
                 return []
             first = "decode_double_encoded" if turn else rule
-            at = origin.path
+            at = origin.held()
             steps.append(Step(first, pointer(path), inner, reading.value, at))
             steps.extend(Step(e.rule, pointer(path), inner[e.start : e.end], e.after, at) for e in reading.edits)
             closed, self.closed = self.closed, self.closed or reading.closed
@@ -384,11 +384,11 @@ _GONE = _Gone()
 
 def _made(rule: str, path: Path, before: Json, after: Json, origin: Origin) -> Fit:
     shown = None if after is _GONE else after
-    return Fit(after, RULES[rule].cost, [Step(rule, pointer(path), before, shown, origin.path)])
+    return Fit(after, RULES[rule].cost, [Step(rule, pointer(path), before, shown, origin)])
 
 
 def _after(rule: str, path: Path, before: Json, after: Json, inner: Fit | Misfit, origin: Origin) -> Fit | Misfit:
-    return _with([Step(rule, pointer(path), before, after, origin.path)], inner)
+    return _with([Step(rule, pointer(path), before, after, origin)], inner)
 
 
 def _with(steps: list[Step], inner: Fit | Misfit) -> Fit | Misfit:

@@ -70,7 +70,7 @@ def rename(value: dict[str, Json], view: View, aliases: Mapping[str, str], path:
             keys.violations.append(Violation("ambiguous", pointer(path), message, expected=target, hint=target))
             continue
         for rule, old, new in steps:
-            keys.steps.append(Step(rule, pointer((*path, old)), old, new, origin.at(key).path))
+            keys.steps.append(Step(rule, pointer((*path, old)), old, new, origin.at(key)))
         keys.origins[target] = key
         keys.value = {target if name == key else name: inner for name, inner in keys.value.items()}
     return keys
@@ -130,7 +130,7 @@ def settle(
             expected = ", ".join(view.properties) or "no keys"
             keys.violations.append(Violation(reason[0], where, reason[1], expected, "a key that is not declared", hint))
             continue
-        keys.steps.append(Step("drop_unknown_key", pointer((*path, key)), value, None, origin.at(key).path))
+        keys.steps.append(Step("drop_unknown_key", pointer((*path, key)), value, None, origin.at(key)))
         del keys.value[key]
     return keys
 
@@ -161,11 +161,11 @@ def _why_not(
             if name in view.defaults and equal(value, view.defaults[name]):
                 return None
             return "conflicting_key", "this key and a declared one stand for the same thing, with different values"
-    if wraps(key, path) and isinstance(value, dict | list):
-        return "unknown_key", "a wrapper holds arguments that do not fit"
     for name in view.properties:
         if near(key, name):
             return "unknown_key", "a key that is not declared is close to a declared one, and holds a value"
+    if wraps(key, path) and isinstance(value, dict | list):
+        return "unknown_key", "a wrapper holds arguments that do not fit"
     if _copied(key, value, levels):
         return None
     for name in view.properties:
@@ -218,7 +218,7 @@ def _lift(keys: Keys, unknown: list[str], view: View, views: Views, path: Path, 
         return unknown
     name, fitting = candidates[0]
     item_value = {key: keys.value[key] for key in fitting}
-    keys.steps.append(Step("lift_flat_item", pointer((*path, name)), item_value, [item_value], origin.path))
+    keys.steps.append(Step("lift_flat_item", pointer((*path, name)), item_value, [item_value], origin))
     keys.value = {key: inner for key, inner in keys.value.items() if key not in fitting and key != name}
     keys.value[name] = [item_value]
     keys.origins.pop(name, None)

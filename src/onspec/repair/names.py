@@ -33,7 +33,7 @@ _SAME: tuple[tuple[str, ...], ...] = (
     ("pattern", "regex", "regexp"),
     ("query", "search_query", "q", "search_term"),
     ("url", "uri", "link"),
-    ("edits", "replacements", "changes", "modifications"),
+    ("edits", "edit", "replacements", "changes", "modifications"),
     ("replace_all", "replace_all_occurrences"),
     ("description", "desc"),
     ("urls", "uris", "links"),

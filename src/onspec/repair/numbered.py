@@ -38,9 +38,7 @@ def promote(value: list[Json], view_of: Callable[[int], View | None], path: Path
             new = {target: items[host][key] for target, key in keys.items()}
             items[host] = {key: inner for key, inner in items[host].items() if key not in keys.values()}
             before = {pointer((*path, host, key)): new[target] for target, key in keys.items()}
-            steps.append(
-                Step("promote_numbered_item", pointer((*path, len(items))), before, new, origin.at(index).path)
-            )
+            steps.append(Step("promote_numbered_item", pointer((*path, len(items))), before, new, origin.at(index)))
             items.append(new)
             origins.append(None)
     return Promoted(items, origins, steps)

@@ -88,16 +88,15 @@ def _read(text: str) -> Reading:
 
 
 def _finish(text: str, found: Scan, edits: list[Edit]) -> Reading:
-    """Make the structural edits; only where JSON still complains, look into the strings."""
+    """Make the edits; only where JSON still complains, look for every control character."""
     problem: Exception | None = None
-    for inside in (None, False, True):
-        made = edits if inside is None else edits + strings_to_json(text, found, thorough=inside)
-        patched = apply(text, made)
+    for thorough in (False, True):
+        made = edits + strings_to_json(text, found, thorough)
+        patched = apply(text, made) if made else text
         try:
-            raw = patched.encode()
-            value = orjson.loads(raw)
+            value = orjson.loads(patched)
             if found.big:
-                value = jiter.from_json(raw)
+                value = jiter.from_json(patched.encode())
         except ValueError as error:
             problem = error
             continue

@@ -2,26 +2,35 @@
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Any
 
 import jiter
 import orjson
 
-_KEY = re.compile(rb'[ \t\n\r]*[{,][ \t\n\r]*"([^"\\]*)"[ \t\n\r]*:[ \t\n\r]*')
-_ITEM = re.compile(rb"[ \t\n\r]*[\[,][ \t\n\r]*")
-_CLOSE = re.compile(rb"[ \t\n\r]*[}\]]")
-_SCALAR = re.compile(rb"[-+.0-9eE]+|true|false|null")
-_SAMPLE = 4096
-_DENSE = 40
-"""Keys in the first `_SAMPLE` bytes from which a text counts as many small values, where the walk does not pay."""
+_KEY = re.compile(r'[ \t\n\r]*[{,][ \t\n\r]*"([^"\\]*)"[ \t\n\r]*:[ \t\n\r]*')
+_ITEM = re.compile(r"[ \t\n\r]*[\[,][ \t\n\r]*")
+_OPEN = re.compile(r"[ \t\n\r]*")
+_CLOSE = re.compile(r"[ \t\n\r]*[}\]]")
+_CLOSERS = ("}", "]")
+_EMPTY = re.compile(r"[{\[][ \t\n\r]*[}\]]")
+_SCALAR = re.compile(r"[-+.0-9eE]+|true|false|null")
+_SAMPLE = 512
+_DENSE = 6
+"""Keys in the first `_SAMPLE` characters above which a text counts as many small values, where the walk does not pay."""
+
+_SHORT = 256
+"""Length in characters from which the end of a string is looked for behind it, not from quote to quote."""
+_MAX_WALK = 150
+"""How deep the walk goes; deeper texts are parsed by jiter."""
 
 
 class _Unsure(Exception):
     """The walk cannot rule out a doubled key."""
 
 
-def sound(raw: bytes) -> Any:
+def sound(text: str) -> Any:
     """Decode strict JSON: no key twice, no NaN, no lone surrogate, integers of any size exact.
 
     orjson is the fastest parser of long strings, and keeps the last of two equal keys in silence. Its value tells how
@@ -31,67 +40,135 @@ def sound(raw: bytes) -> Any:
     Raises:
         ValueError: It is not strict JSON.
     """
-    if raw[:_SAMPLE].count(b'":') > _DENSE:
-        return _exact(raw)
-    value = orjson.loads(raw)
+    keys = text.count('":', 0, _SAMPLE)
+    if keys > _DENSE and keys - text.count('\\":', 0, _SAMPLE) > _DENSE:
+        return exact(text)
+    value = orjson.loads(text)
     try:
-        end = _walk(raw, len(raw) - len(raw.lstrip()), value, 0)
+        match = _OPEN.match(text)
+        _walk(text, match.end() if match else 0, value, None, 0)
     except _Unsure:
-        return _exact(raw)
-    return value if end <= len(raw) else _exact(raw)
-
-
-def _exact(raw: bytes) -> Any:
-    value = jiter.from_json(raw, catch_duplicate_keys=True, allow_inf_nan=False, cache_mode="keys")
+        return exact(text)
     return value
 
 
-def _walk(raw: bytes, at: int, value: Any, depth: int) -> int:
-    """The end of the value that begins at `at`."""
+def exact(text: str) -> Any:
+    """The same by jiter, which is the faster for many small values."""
+    value = jiter.from_json(text.encode(), catch_duplicate_keys=True, allow_inf_nan=False, cache_mode="keys")
+    if endless(value):
+        raise ValueError("a number is too large")
+    return value
+
+
+def endless(value: Any) -> bool:
+    """Whether a value holds infinity or NaN, which JSON cannot write; jiter reads 1e999 as infinity."""
+    if value.__class__ is not dict and value.__class__ is not list:
+        return value.__class__ is float and not math.isfinite(value)
+    stack = [value]
+    while stack:
+        item = stack.pop()
+        for inner in item.values() if item.__class__ is dict else item:
+            kind = inner.__class__
+            if kind is str:
+                continue
+            if kind is float:
+                if not math.isfinite(inner):
+                    return True
+            elif kind is dict or kind is list:
+                stack.append(inner)
+    return False
+
+
+def _walk(text: str, at: int, value: Any, follows: str | None, depth: int) -> int:
+    """The end of the value that begins at `at`.
+
+    Args:
+        text: The text, known to be JSON but for doubled keys.
+        at: Where the value begins.
+        value: What orjson made of it.
+        follows: The next key in the text; None where no quote follows, "" where that is not known.
+        depth: How deep the value stands.
+    """
     kind = value.__class__
     if kind is str:
-        if value.isascii():
-            at = raw.find(b'"', at + 1 + len(value))
-        else:
-            at = raw.find(b'"', at + 1 + len(value.encode()))
-        while raw[at - 1] == 92 and _escaped(raw, at):
-            at = raw.find(b'"', at + 1)
-        return at + 1
+        return _string_end(text, at, len(value), follows)
     if kind is dict or kind is list:
-        if depth > 150:
+        if depth > _MAX_WALK:
             raise _Unsure
         if not value:
-            match = _CLOSE.match(raw, at + 1)
-            if match is None:
-                raise _Unsure
-            return match.end()
+            return _end(_EMPTY.match(text, at))
         if kind is dict:
-            for key, item in value.items():
-                match = _KEY.match(raw, at)
-                if match is None or match[1] != key.encode():
-                    raise _Unsure
-                at = _walk(raw, match.end(), item, depth + 1)
+            keys = [*value, None]
+            for index, item in enumerate(value.values()):
+                key = keys[index]
+                usual = f', "{key}": ' if index else f'{{"{key}": '
+                if text.startswith(usual, at) and text[at + len(usual)] not in " \t\n\r":
+                    at += len(usual)
+                else:
+                    match = _KEY.match(text, at)
+                    if match is None or match[1] != key:
+                        raise _Unsure
+                    at = match.end()
+                after = keys[index + 1]
+                after = follows if after is None else after
+                if item.__class__ is str:
+                    at = _string_end(text, at, len(item), after)
+                else:
+                    at = _walk(text, at, item, after, depth + 1)
         else:
-            for item in value:
-                match = _ITEM.match(raw, at)
-                if match is None:
-                    raise _Unsure
-                at = _walk(raw, match.end(), item, depth + 1)
-        match = _CLOSE.match(raw, at)
-        if match is None:
-            raise _Unsure
-        return match.end()
-    match = _SCALAR.match(raw, at)
-    if match is None:
-        raise _Unsure
-    if kind is float and not (b"." in match[0] or b"e" in match[0] or b"E" in match[0]):
+            last = len(value) - 1
+            for index, item in enumerate(value):
+                after = follows if index == last else _first_key(value[index + 1])
+                at = _walk(text, _end(_ITEM.match(text, at)), item, after, depth + 1)
+        return at + 1 if text[at : at + 1] in _CLOSERS else _end(_CLOSE.match(text, at))
+    match = _SCALAR.match(text, at)
+    if match is None or (kind is float and not any(char in match[0] for char in ".eE")):
         raise _Unsure  # an integer of more than 64 bits, which orjson rounds
     return match.end()
 
 
-def _escaped(raw: bytes, at: int) -> bool:
+def _end(match: re.Match[str] | None) -> int:
+    if match is None:
+        raise _Unsure
+    return match.end()
+
+
+def _first_key(value: Any) -> str:
+    return next(iter(value)) if value.__class__ is dict and value else ""
+
+
+def _string_end(text: str, at: int, length: int, follows: str | None) -> int:
+    """The end of a string that decodes to so many characters: the first bare quote at or behind that many.
+
+    Every character of the value takes at least one of the text, and no bare quote stands inside a string, so the first
+    bare quote from there on ends it. Behind a long string it is looked for just before the next key, and the stretch
+    that was jumped into is decoded to show that no bare quote stands in it.
+    """
+    least = at + 1 + length
+    if length > _SHORT and follows != "":
+        stop = len(text) if follows is None else text.find(f'"{follows}"', least)
+        quote = text.rfind('"', least, stop) if stop > least else -1
+        if quote >= least and text[quote - 1] != "\\":
+            start = least
+            while text[start - 1] == "\\":
+                start -= 1
+            try:
+                orjson.loads(f'"{text[start:quote]}"')
+            except ValueError:
+                pass
+            else:
+                return quote + 1
+    quote = text.find('"', least)
+    while text[quote - 1] == "\\" and _escaped(text, quote):
+        quote = text.find('"', quote + 1)
+    if quote < 0:
+        raise _Unsure
+    return quote + 1
+
+
+def _escaped(text: str, at: int) -> bool:
     """Whether the quote at `at` stands behind an odd number of backslashes."""
     start = at
-    while raw[start - 1] == 92:
+    while text[start - 1] == "\\":
         start -= 1
     return (at - start) % 2 == 1

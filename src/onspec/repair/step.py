@@ -36,11 +36,11 @@ class Step:
 
     Attributes:
         rule, path, before, after: As in `onspec.audit.Repair`.
-        origin: Path, in the text as read, of the value that was changed.
+        origin: Where the changed value stood in the text as read.
     """
 
     rule: str
     path: str
     before: Json
     after: Json
-    origin: Path
+    origin: Origin

@@ -23,6 +23,8 @@ _COMMENT = re.compile(r"//[^\n]*\n|/\*.*?\*/", re.DOTALL)
 _LITERALS = {"true": "true", "false": "false", "null": "null", "True": "true", "False": "false", "None": "null"}
 _QUOTES = {"'": "'", "“": "”", "”": "”", "„": "“”", "‘": "’"}
 _NON_FINITE = frozenset({"NaN", "Infinity", "-Infinity", "nan", "inf"})
+_SHORT = 2048
+_WINDOW = 65536
 _SEPARATES = frozenset(",:}]")
 
 
@@ -253,8 +255,19 @@ class _Scanner:
         else:
             self.scalar()
 
-    def string(self) -> str:
-        """A double-quoted string; answers what it decodes to, or "" where an escape is unknown."""
+    def string(self) -> None:
+        """A double-quoted string that is a value."""
+        start = self.at
+        quote = self.text.find('"', start + 1)
+        if quote >= 0 and "\\" not in self.text[start:quote]:
+            end = quote + 1
+        else:
+            end = _long_string_end(self.text, start) or self.decoded()[1]
+        self.strings.append((start, end))
+        self.at = end
+
+    def decoded(self) -> tuple[str, int]:
+        """What the string here decodes to ("" where an escape is unknown), and where it ends."""
         start = self.at
         decoded: str
         end: int
@@ -266,9 +279,7 @@ class _Scanner:
                 raise Unreadable("cut_off", "the text ends inside a string", start) from None
             decoded, end = "", match.end()
             self.suspects.append((start, end))
-        self.strings.append((start, end))
-        self.at = end
-        return decoded
+        return decoded, end
 
     def quoted(self, opener: str) -> str:
         """A string between single or typographic quotes, where its end is beyond doubt."""
@@ -300,7 +311,8 @@ class _Scanner:
     def key(self, char: str) -> str:
         if char == '"':
             start = self.at
-            decoded = self.string()
+            decoded, self.at = self.decoded()
+            self.strings.append((start, self.at))
             return decoded if decoded or self.at == start + 2 else self.text[start : self.at]
         if char in _QUOTES:
             return self.quoted(char)
@@ -364,6 +376,38 @@ class _Scanner:
                 "unescaped_quote", "a quote inside a value is not escaped; where the value ends is a guess", self.at
             )
         raise Unreadable("not_json", "a comma or a closing bracket was expected", self.at)
+
+
+def _long_string_end(text: str, start: int) -> int | None:
+    """The end of a long string, by way of the fastest parser: given more than the string, it says where more begins.
+
+    Newlines and tabs are blanked, as a raw one does not end a string. None where the string is short, or holds what
+    strict JSON refuses.
+    """
+    if len(text) - start < _SHORT or _short_string(text, start):
+        return None
+    window = _WINDOW
+    while True:
+        piece = text[start : start + window].replace("\n", " ").replace("\t", " ").replace("\r", " ")
+        try:
+            orjson.loads(piece)
+        except JSONDecodeError as error:
+            if error.msg == "unexpected content after document":
+                return start + len(piece[: error.pos].rstrip(" \t\n\r"))
+            if error.msg != "unexpected end of data" or start + window >= len(text):
+                return None
+        else:
+            return start + len(piece.rstrip(" \t\n\r"))
+        window *= 8
+
+
+def _short_string(text: str, start: int) -> bool:
+    """Whether a string ends, or goes wrong, within the first `_SHORT` characters."""
+    try:
+        scanstring(text[start : start + _SHORT], 1, False)
+    except JSONDecodeError as error:
+        return not error.msg.startswith("Unterminated")
+    return True
 
 
 _PLAIN_ESCAPE = re.compile(r"\\(?:u[0-9a-fA-F]{4}|.|\Z)", re.DOTALL)
