@@ -369,7 +369,7 @@ def test_deep_nesting_is_an_error_not_a_crash() -> None:
         schema = {"type": "ARRAY", "items": schema}
     with pytest.raises(ToolFormatError, match="nested"):
         Toolset.from_json([space])
-    with pytest.raises(SchemaError, match="nested|JSON"):
+    with pytest.raises(SchemaError, match=r"nested|JSON"):
         Tool.from_json({"name": "t", "parameters": schema})
     # Taken apart by hand: the interpreter's own clean-up of so deep a value may overflow the stack.
     for value, key in ((space, "tools"), (schema, "items")):
