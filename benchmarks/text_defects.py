@@ -27,9 +27,8 @@ def sound(call: Call, rng: Random) -> Spoilt | None:
 
 @of_text
 def sound_escaped(call: Call, rng: Random) -> Spoilt | None:
-    """Every character of the strings written as an escape where JSON allows one."""
-    text = json.dumps(call.arguments).replace("/", "\\/")
-    return Spoilt("accept", text=text.replace("a", "\\u0061") if "true" not in text and "false" not in text else text)
+    """Some characters of the strings written as escapes, as JSON allows."""
+    return Spoilt("accept", text=json.dumps(call.arguments).replace("/", "\\/").replace("g", "\\u0067"))
 
 
 @of_text
