@@ -52,7 +52,7 @@ def numbered_twin_half(call: Call, rng: Random) -> Spoilt | None:
     if call.shape.name != "edit":
         return None
     value = call.copy()
-    value["edits"][-1][rng.choice(("newText2", "oldText2", "newText_2"))] = payload.text(rng, 40)
+    value["edits"][-1][rng.choice(("newText2", "oldText2", "newText_2"))] = "second: " + payload.text(rng, 40)
     return Spoilt("refuse", value)
 
 
