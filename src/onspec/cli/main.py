@@ -11,6 +11,7 @@ from onspec.errors import OnspecError
 
 COMMANDS: dict[str, tuple[str, str]] = {
     # name: (module:attribute, one line of help)
+    "demo": ("onspec.cli.demo:demo", "Run broken calls through onspec and compare the outcome with other libraries."),
     "check": ("onspec.cli.check:check", "Check one call, or a file of calls, against its tool."),
 }
 

@@ -3,29 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from importlib import import_module
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any, Self
 
+from onspec.contract.definition import EFFECTS, Definition, Effect, Grammar
+from onspec.contract.effects import effect_of
+from onspec.contract.formats import read
 from onspec.contract.schema import Schema
 from onspec.contract.view import Views
-from onspec.errors import ToolFormatError
+from onspec.errors import SchemaError, ToolFormatError
 
-Effect = Literal["read", "write", "exec"]
-EFFECTS: tuple[Effect, ...] = ("read", "write", "exec")
-
-
-@dataclass(frozen=True, slots=True)
-class Grammar:
-    """The grammar of a custom tool, whose input is free text.
-
-    Attributes:
-        syntax: `lark`, `regex`, or `text` where any text is allowed.
-        definition: The grammar's text.
-    """
-
-    syntax: Literal["lark", "regex", "text"]
-    definition: str = ""
+__all__ = ["EFFECTS", "Effect", "Grammar", "Tool"]
 
 
 class Tool:
@@ -73,7 +62,10 @@ class Tool:
         self.views = Views(Schema(True))
         self.is_valid: Callable[[Any], bool] = _is_text
         if schema is not None:
-            self.schema = Schema(schema if isinstance(schema, bool) else dict(schema))
+            try:
+                self.schema = Schema(dict(schema) if isinstance(schema, Mapping) else schema)
+            except SchemaError as error:
+                raise SchemaError(f"tool {name!r}: {error}") from None
             self.is_valid = self.schema.judge.is_valid
             self.views = Views(self.schema)
 
@@ -81,33 +73,58 @@ class Tool:
         return f"Tool({self.name!r})"
 
     @classmethod
-    def from_json(cls, definition: Mapping[str, Any], **options: Any) -> Tool:
+    def from_json(cls, definition: Mapping[str, Any], **options: Any) -> Self:
         """A tool from one definition in the form of Anthropic, OpenAI Chat, OpenAI Responses, Gemini or MCP.
+
+        A text editor, shell or patch tool that Anthropic or OpenAI declare by its type alone gets the schema behind it.
+        The effect is what MCP annotations say, else that of a known tool of the name, else unknown.
 
         Args:
             definition: The decoded definition.
             options: Keyword arguments of `Tool` that override what the definition says (`aliases`, `effect`).
 
         Raises:
-            ToolFormatError: The definition is in none of these forms.
+            ToolFormatError: The definition is in none of these forms, or the provider runs the tool itself.
             SchemaError: Its schema cannot be used.
         """
-        raise NotImplementedError
+        return cls.from_definition(read(definition), **options)
 
     @classmethod
-    def from_function(cls, function: Callable[..., Any], **options: Any) -> Tool:
+    def from_definition(cls, definition: Definition, **options: Any) -> Self:
+        """A tool from facts already read; `options` override them.
+
+        Raises:
+            SchemaError: The schema cannot be used.
+        """
+        facts: dict[str, Any] = {
+            "name": definition.name,
+            "schema": definition.schema,
+            "description": definition.description,
+            "effect": definition.effect or effect_of(definition.name, definition.schema),
+            "grammar": definition.grammar,
+        }
+        return cls(**{**facts, **options})
+
+    @classmethod
+    def from_function(cls, function: Callable[..., Any], **options: Any) -> Self:
         """A tool from a typed function: its name, docstring and type hints become name, description and schema.
 
+        A docstring in Google, NumPy or Sphinx style describes the parameters. The object of arguments is closed, and so
+        are dataclasses and typed dicts, which take no other keys.
+
         Args:
-            function: Parameters may be of any type pydantic knows: scalars, containers, Literal, dataclasses,
-                TypedDict, pydantic models. `*args` and `**kwargs` are refused.
+            function: Parameters may be of any type pydantic knows: scalars, containers, Literal, Enum, dataclasses,
+                TypedDict, pydantic models, Annotated with Field. `*args`, `**kwargs`, positional-only parameters and
+                parameters without a type hint are refused.
             options: Keyword arguments of `Tool` that override what the function says.
 
         Raises:
             ToolFormatError: A parameter has no type that JSON Schema can express.
             MissingExtra: pydantic is not installed.
         """
-        raise NotImplementedError
+        define = import_module("onspec.contract.pydantic_function").define
+        definition: Definition = define(function, options.get("name"))
+        return cls.from_definition(definition, **options)
 
 
 def _is_text(value: Any) -> bool:

@@ -9,6 +9,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from onspec.audit import Repair, Violation
+from onspec.contract.formats import read_all
 from onspec.contract.tool import Tool
 from onspec.errors import ToolFormatError
 
@@ -60,8 +61,20 @@ class Toolset(Mapping[str, Tool]):
 
     @classmethod
     def from_json(cls, definitions: Any, **options: Any) -> Toolset:
-        """The tools of a decoded list, or of a whole request that has `tools`, in any of the five forms."""
-        raise NotImplementedError
+        """The tools of a decoded list, of one definition, or of a whole request, in any of the five forms.
+
+        Tools that the provider runs itself (web search, code execution) carry no schema and are left out. A tool of a
+        namespace keeps its bare name unless another has it too; then it is called `namespace.name`.
+
+        Args:
+            definitions: A decoded list of definitions, a request that has `tools`, or MCP's answer to `tools/list`.
+            options: Keyword arguments of `Tool` for every tool, such as `aliases`.
+
+        Raises:
+            ToolFormatError: An entry is in none of the forms, or two tools have one name.
+            SchemaError: A schema cannot be used.
+        """
+        return cls(Tool.from_definition(one, **options) for one in read_all(definitions))
 
     def find(self, name: str) -> Match:
         """The tool that a written name means.
