@@ -56,3 +56,16 @@ class Violation:
 def pointer(path: Iterable[str | int]) -> str:
     """The JSON Pointer (RFC 6901) of a path."""
     return "".join(f"/{str(part).replace('~', '~0').replace('/', '~1')}" for part in path)
+
+
+def equal(one: Json, two: Json) -> bool:
+    """Whether two decoded values are the same JSON: true and 1 are not, 1 and 1.0 are, whatever the order of keys."""
+    if one is two:
+        return True
+    if isinstance(one, bool) or isinstance(two, bool):
+        return False
+    if isinstance(one, dict):
+        return isinstance(two, dict) and one.keys() == two.keys() and all(equal(one[key], two[key]) for key in one)
+    if isinstance(one, list):
+        return isinstance(two, list) and len(one) == len(two) and all(map(equal, one, two))
+    return bool(one == two)

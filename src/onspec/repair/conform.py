@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
-from onspec.audit import Json, Path, Violation, pointer
+from onspec.audit import Json, Path, Violation, equal, pointer
 from onspec.contract.view import Places, View, Views
 from onspec.repair.keys import Level, rename, settle
 from onspec.repair.names import ENVELOPES, META, fold
@@ -15,7 +15,6 @@ from onspec.repair.numbered import promote
 from onspec.repair.read import read
 from onspec.repair.rules import RULES
 from onspec.repair.step import Origin, Step
-from onspec.repair.tolerant import equal
 
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 _STEPS = 2_000

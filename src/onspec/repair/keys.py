@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from onspec.audit import Json, Path, Violation, pointer
+from onspec.audit import Json, Path, Violation, equal, pointer
 from onspec.contract.view import View, Views
 from onspec.repair.names import (
     ENVELOPES,
@@ -20,7 +20,6 @@ from onspec.repair.names import (
     trim,
 )
 from onspec.repair.step import Origin, Step
-from onspec.repair.tolerant import equal
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import jiter
 import orjson
 
-from onspec.audit import Json, Repair, Violation, pointer
-from onspec.repair.tolerant import MAX_DEPTH, Edit, Scan, Unreadable, apply, equal, scan, strings_to_json
+from onspec.audit import Json, Repair, Violation, equal, pointer
+from onspec.repair.tolerant import MAX_DEPTH, Edit, Scan, Unreadable, apply, scan, strings_to_json
 
 _FENCE = re.compile(r"\s*(`{3,}|~{3,})[^\S\n]*[\w+-]*[^\S\n]*\r?\n(.*?)\r?\n?[^\S\n]*\1[`~]*\s*\Z", re.DOTALL)
 _LEAD = re.compile(

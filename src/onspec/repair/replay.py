@@ -28,36 +28,36 @@ def replay(raw: bytes, repairs: Sequence[Repair]) -> Json:
     Raises:
         InputError: The audit does not belong to the text.
     """
+    made = _edits(raw, repairs)
     try:
-        value = jiter.from_json(_read(raw, repairs))
-        for repair in repairs:
-            if not _is_text(repair):
+        value = jiter.from_json(_edited(raw, repairs[:made]))
+        for repair in repairs[made:]:
+            if RULES[repair.rule].cls not in ("reading", "name"):
                 value = _apply(value, repair)
     except (ValueError, KeyError, IndexError, TypeError) as error:
         raise InputError(f"the audit does not belong to this text: {error}") from None
     return value
 
 
-def _is_text(repair: Repair) -> bool:
-    """Whether a repair changed text: reading rules at the top; those inside a string are part of its decoding."""
-    rule = RULES[repair.rule]
-    whole = repair.rule in (
-        "empty_to_object",
-        "decode_double_encoded",
-        "decode_html_entities",
-        "replace_lone_surrogate",
-    )
-    return rule.cls in ("reading", "name") or (whole and repair.path == "" and repair.after.__class__ is str)
+def _edits(raw: bytes, repairs: Sequence[Repair]) -> int:
+    """How many of the first repairs are edits of the text: what stood there is the very text at the span.
+
+    Reading rules further back speak of what a string held, and are a part of its decoding.
+    """
+    for index, repair in enumerate(repairs):
+        texts = isinstance(repair.before, str) and isinstance(repair.after, str)
+        if repair.path or not texts or raw[slice(*repair.span)] != repair.before.encode("utf-8", "surrogatepass"):
+            return index
+    return len(repairs)
 
 
-def _read(raw: bytes, repairs: Sequence[Repair]) -> bytes:
+def _edited(raw: bytes, repairs: Sequence[Repair]) -> bytes:
     parts: list[bytes] = []
     at = 0
     for repair in repairs:
-        if _is_text(repair) and RULES[repair.rule].cls != "name" and repair.path == "":
-            parts.append(raw[at : repair.span[0]])
-            parts.append(str(repair.after).encode())
-            at = repair.span[1]
+        parts.append(raw[at : repair.span[0]])
+        parts.append(repair.after.encode())
+        at = repair.span[1]
     parts.append(raw[at:])
     return b"".join(parts)
 

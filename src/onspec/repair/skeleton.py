@@ -18,7 +18,7 @@ _EMPTY = re.compile(r"[{\[][ \t\n\r]*[}\]]")
 _SCALAR = re.compile(r"[-+.0-9eE]+|true|false|null")
 _SAMPLE = 512
 _DENSE = 6
-"""Keys in the first `_SAMPLE` characters above which a text counts as many small values, where the walk does not pay."""
+"""Keys in the first `_SAMPLE` characters above which a text counts as many small values; the walk does not pay then."""
 
 _SHORT = 256
 """Length in characters from which the end of a string is looked for behind it, not from quote to quote."""

@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from json.decoder import JSONDecodeError, scanstring  # type: ignore[attr-defined]  # not in the stubs
-from typing import Any
 
+import jiter
 import orjson
+
+from onspec.audit import equal
 
 MAX_DEPTH = 200
 """How deep arrays and objects may nest."""
@@ -189,7 +191,7 @@ class _Scanner:
         if left == right:
             return True
         try:
-            return orjson.dumps(orjson.loads(left)) == orjson.dumps(orjson.loads(right))
+            return equal(jiter.from_json(left.encode()), jiter.from_json(right.encode()))
         except ValueError:
             return False
 
@@ -499,8 +501,3 @@ def apply(text: str, edits: list[Edit]) -> str:
         at = edit.end
     parts.append(text[at:])
     return "".join(parts)
-
-
-def equal(one: Any, two: Any) -> bool:
-    """Whether two decoded values are the same JSON, with true and 1 apart and key order of no meaning."""
-    return orjson.dumps(one, option=orjson.OPT_SORT_KEYS) == orjson.dumps(two, option=orjson.OPT_SORT_KEYS)
