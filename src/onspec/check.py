@@ -300,7 +300,7 @@ class _Judgement:
         """The judge's violations, with the search's own words where it knows more of a place."""
         if self.reading.problem is not None:
             return [self.reading.problem]
-        if not self.text.strip():
+        if not self.text.strip(" \t\r\n\ufeff"):
             required = [name for view in self.views.of(("",)) for name in view.required]
             return [Violation("empty", "", "the arguments are empty", describe.listed(required), "nothing")]
         known = {violation.path: violation for violation in misfit.violations}

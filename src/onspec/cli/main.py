@@ -12,7 +12,7 @@ from onspec.errors import OnspecError
 COMMANDS: dict[str, tuple[str, str]] = {
     # name: (module:attribute, one line of help)
     "demo": ("onspec.cli.demo:demo", "Run broken calls through onspec and compare the outcome with other libraries."),
-    "check": ("onspec.cli.check:check", "Check one call, or a file of calls, against its tool."),
+    "check": ("onspec.cli.check:check_command", "Check one call, or a file of calls, against its tool."),
 }
 
 USAGE = 2
@@ -47,7 +47,8 @@ def app() -> None:
 def main() -> None:
     """Run the command line; a user's mistake is one clear line and exit status 2, never a traceback."""
     try:
-        app(standalone_mode=False)
+        status = app(standalone_mode=False)
+        sys.exit(status if isinstance(status, int) else 0)
     except click.exceptions.Exit as stop:
         sys.exit(stop.exit_code)
     except click.Abort:

@@ -79,7 +79,7 @@ def _of(error: Any, schema: Schema, root: Json) -> Iterator[Violation]:
         kind_of, "unexpected", None
     ):
         declared = _declared(schema, error)
-        for key in kind_of.unexpected:
+        for key in kind_of.unexpected[:MAX_VIOLATIONS]:
             where = pointer((*path, key)) if len(key) <= 64 else place
             yield Violation("unknown_key", where, "a key that is not declared", declared, "a key that is not declared")
     elif name == "required":

@@ -9,6 +9,7 @@ from functools import partial
 
 from onspec.audit import Json, Path, Violation, equal, pointer
 from onspec.contract.view import Places, View, Views
+from onspec.repair.closers import misplaced
 from onspec.repair.keys import Level, rename, settle
 from onspec.repair.names import ENVELOPES, META, fold
 from onspec.repair.numbered import promote
@@ -65,7 +66,12 @@ class Search:
 
     def run(self, value: Json) -> Fit | Misfit:
         """The cheapest fit of a whole call, or why there is none. Never raises for what a model wrote."""
-        return self.fit(value, ("",), (), Origin())
+        fit = self.fit(value, ("",), (), Origin())
+        if self.closed and isinstance(fit, Fit):
+            stray = misplaced(fit.value, self.views)
+            if stray is not None:
+                return Misfit([stray], firm=True)
+        return fit
 
     # -- one place ------------------------------------------------------------------------------------------------
 
@@ -79,10 +85,6 @@ class Search:
             origin: Where it stood in the text as read.
         """
         if self.views.valid(value, places):
-            if self.closed and isinstance(value, dict | list) and path:
-                stray = self.stray(value, path)
-                if stray is not None:
-                    return Misfit([stray], firm=True)
             return Fit(value)
         self.budget -= 1
         if self.budget < 0:
@@ -215,13 +217,10 @@ class Search:
             at = origin.held()
             steps.append(Step(first, pointer(path), inner, reading.value, at))
             steps.extend(Step(e.rule, pointer(path), inner[e.start : e.end], e.after, at) for e in reading.edits)
-            closed, self.closed = self.closed, self.closed or reading.closed
+            self.closed = self.closed or reading.closed
             inner = reading.value
             if isinstance(inner, dict | list):
-                fit = self.fit(inner, places, path, origin.held())
-                self.closed = closed
-                return [_with(steps, fit)]
-            self.closed = closed
+                return [_with(steps, self.fit(inner, places, path, origin.held()))]
             if not isinstance(inner, str):
                 return []
         return []
@@ -235,8 +234,6 @@ class Search:
         level = Level(settled.value, view)
         steps = list(settled.steps)
         violations = list(settled.violations)
-        if self.closed:
-            violations.extend(self.misplaced(level, path))
         firm = bool(violations)
         self.levels.append(level)
         for key in list(settled.value):
@@ -341,37 +338,6 @@ class Search:
                 if text is not None:
                     found.append(_made("coerce_number_to_string", path, value, text, origin))
         return found
-
-    # -- closers --------------------------------------------------------------------------------------------------
-
-    def misplaced(self, level: Level, path: Path) -> list[Violation]:
-        """Keys that may stand too deep because a closer is missing: declared above, and absent there."""
-        found: list[Violation] = []
-        for key in list(level.value)[1:]:
-            for above in self.levels:
-                if key in above.view.properties and key not in above.value:
-                    message = "a closing bracket is missing, and this key may belong further out"
-                    found.append(Violation("ambiguous", pointer((*path, key)), message))
-                    break
-        return found
-
-    def stray(self, value: Json, path: Path) -> Violation | None:
-        """The same, in a value that is valid as it stands."""
-        wanted = {key for level in self.levels for key in level.view.properties if key not in level.value}
-        stack: list[tuple[Path, Json]] = [(path, value)]
-        while stack and wanted:
-            at, item = stack.pop()
-            if isinstance(item, dict):
-                for key in list(item)[1:]:
-                    if key in wanted:
-                        message = "a closing bracket is missing, and this key may belong further out"
-                        return Violation("ambiguous", pointer((*at, key)), message)
-                stack.extend(((*at, key), inner) for key, inner in item.items() if isinstance(inner, dict | list))
-            elif isinstance(item, list):
-                stack.extend(
-                    ((*at, index), inner) for index, inner in enumerate(item) if isinstance(inner, dict | list)
-                )
-        return None
 
 
 class _Gone:

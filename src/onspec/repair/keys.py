@@ -21,6 +21,12 @@ from onspec.repair.names import (
 )
 from onspec.repair.step import Origin, Step
 
+MAX_KEYS = 1000
+"""Keys of one object above which no key is taken for another."""
+
+MAX_UNKNOWN = 50
+"""Undeclared keys of one object above which none is looked at by itself."""
+
 
 @dataclass(frozen=True, slots=True)
 class Level:
@@ -53,6 +59,8 @@ def rename(value: dict[str, Json], view: View, aliases: Mapping[str, str], path:
     In an open object only required keys are looked for; all else there is data.
     """
     keys = Keys(dict(value), {key: key for key in value})
+    if len(value) > MAX_KEYS:
+        return keys
     claims: dict[str, list[tuple[str, list[tuple[str, str, str]]]]] = {}
     for key in value:
         if view.places_of(key) is not None or len(key) > 256:
@@ -116,13 +124,19 @@ def settle(
     unknown = [key for key in keys.value if view.places_of(key) is None]
     if not unknown or not view.closed or view.free:
         return keys
+    if len(unknown) > MAX_UNKNOWN:
+        message = f"{len(unknown)} keys are not declared"
+        keys.violations.append(
+            Violation("unknown_key", pointer(path), message, ", ".join(view.properties) or "no keys")
+        )
+        return keys
     unknown = _lift(keys, unknown, view, views, path, origin)
     known = [key for key in keys.value if key not in unknown]
     for key in unknown:
         value = keys.value[key]
         reason = None if inert(value) else _why_not(key, value, keys, view, views, levels, path, wraps)
         if reason is None and not known and not path and view.properties and not inert(value):
-            reason = ("unknown_key", "nothing the tool declares would be left of the call")
+            reason = ("unknown_key", "not declared, and the call would be empty without it")
         if reason is not None:
             hint = nearest(key, view.properties)
             where = pointer((*path, key)) if len(key) <= 64 else pointer(path)
@@ -159,29 +173,35 @@ def _why_not(
         if fold(name) == fold(trim(key)) or synonyms(key, name):
             if name in view.defaults and equal(value, view.defaults[name]):
                 return None
-            return "conflicting_key", "this key and a declared one stand for the same thing, with different values"
+            return "conflicting_key", "stands for the same as a declared key, with another value"
     for name in view.properties:
         if near(key, name):
-            return "unknown_key", "a key that is not declared is close to a declared one, and holds a value"
+            return "unknown_key", "not declared, but close to a declared key"
     if wraps(key, path) and isinstance(value, dict | list):
-        return "unknown_key", "a wrapper holds arguments that do not fit"
+        return "unknown_key", "a wrapper around arguments that do not fit"
     if _copied(key, value, levels):
         return None
     for name in view.properties:
         if related(key, name):
-            return "unknown_key", "a key that is not declared speaks of the same thing as a declared one"
+            return "unknown_key", "not declared, but speaks of the same as a declared key"
     if (
         speaks_of_file(key)
         and isinstance(value, str)
         and any(speaks_of_file(name) for level in levels for name in level.view.properties)
     ):
-        return "unknown_key", "a key that is not declared names another file than the call does"
+        return "unknown_key", "not declared, and names another file than the call does"
     if any(fold(name) == fold(key) for name in views.names):
-        return "misplaced_key", "this key is declared at another place of the call"
+        return "misplaced_key", "declared at another place of the call, not here"
     if is_payload(key) and isinstance(value, str):
-        return "unknown_key", "a key of another tool holds work; two calls may have been merged"
+        return "unknown_key", "not declared; it may be another call merged into this one"
+    if isinstance(value, dict | list) and any(
+        views.valid(value, places) and not views.valid([] if isinstance(value, dict) else {}, places)
+        for name, places in view.properties.items()
+        if name not in keys.value
+    ):
+        return "unknown_key", "not declared, but holds what a missing key takes"
     if key in ENVELOPES and isinstance(value, dict | list):
-        return "unknown_key", "a wrapper holds arguments that do not fit"
+        return "unknown_key", "a wrapper around arguments that do not fit"
     return None
 
 

@@ -20,6 +20,7 @@ _LEAD = re.compile(
 _TAIL = re.compile(
     r"(?:\s|[\]}),;]|﻿|<\|[^|<>]{1,80}\|>|<｜[^｜<>]{1,80}｜>|\[/?[A-Z_]{2,24}\]|</[A-Za-z][\w:.-]*\s*>|</s>|`{3,})*"
 )
+_SCALAR_START = re.compile(r"[-+0-9]|(?:true|false|null|True|False|None|NaN|Infinity)\b|['“„]")
 _CONTROL_TOKEN = re.compile(r"\[/?[A-Z_]{2,24}\]")
 _MEMBER = re.compile(r"[\"'“”][ \t\r\n]*:")
 _OPENER = re.compile(r"<[A-Za-z]")
@@ -168,7 +169,7 @@ def _start(text: str) -> tuple[int, list[Edit]]:
     assert lead is not None
     start = lead.end()
     if start >= len(text) or text[start] != "{" or re.search(r"<(?:parameter|arg_key|arg_value)\b", text[:start]):
-        if start >= len(text) and not re.search(r"[{\[\"]", text) and text[at] not in "tfnTFN-0123456789I":
+        if start >= len(text) and not _SCALAR_START.match(text, at):
             raise Unreadable("prose", "the text holds no JSON", at)
         return at, []
     rule = (
