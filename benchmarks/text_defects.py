@@ -148,7 +148,10 @@ def said_twice(call: Call, rng: Random) -> Spoilt | None:
 @of_text
 def two_calls(call: Call, rng: Random) -> Spoilt | None:
     other = call.copy()
-    place, key = rng.choice(list(strings_in(other, 0)))
+    places = list(strings_in(other, 0))
+    if not places:
+        return None
+    place, key = rng.choice(places)
     place[key] += "!"
     return Spoilt("refuse", text=call.text + rng.choice(("", "\n", ",")) + write(other, rng))
 
@@ -241,7 +244,7 @@ def bare_backslashes(call: Call, rng: Random) -> Spoilt | None:
 def mixed_backslashes(call: Call, rng: Random) -> Spoilt | None:
     """A legal escape and an illegal one in one string: either reading is a guess."""
     pattern = call.arguments.get("pattern")
-    if pattern is None:
+    if pattern is None or "\\" not in pattern:
         return None
     tail = rng.choice(("a\\n", "a\\tb", "a\\b"))
     text = call.text.replace(json.dumps(pattern), f'"{pattern}{tail}"')
