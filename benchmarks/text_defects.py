@@ -148,7 +148,10 @@ def said_twice(call: Call, rng: Random) -> Spoilt | None:
 @of_text
 def two_calls(call: Call, rng: Random) -> Spoilt | None:
     other = call.copy()
-    place, key = rng.choice(list(strings_in(other, 0)))
+    places = list(strings_in(other, 0))
+    if not places:
+        return None
+    place, key = rng.choice(places)
     place[key] += "!"
     return Spoilt("refuse", text=call.text + rng.choice(("", "\n", ",")) + write(other, rng))
 
@@ -241,7 +244,7 @@ def bare_backslashes(call: Call, rng: Random) -> Spoilt | None:
 def mixed_backslashes(call: Call, rng: Random) -> Spoilt | None:
     """A legal escape and an illegal one in one string: either reading is a guess."""
     pattern = call.arguments.get("pattern")
-    if pattern is None:
+    if pattern is None or "\\" not in pattern:
         return None
     tail = rng.choice(("a\\n", "a\\tb", "a\\b"))
     text = call.text.replace(json.dumps(pattern), f'"{pattern}{tail}"')
@@ -256,3 +259,41 @@ def lost_mark(call: Call, rng: Random) -> Spoilt | None:
     if parses(text):
         return None
     return Spoilt("refuse", text=text, also=(call.arguments,))
+
+
+@of_text
+def leaked_markup_escaped(call: Call, rng: Random) -> Spoilt | None:
+    """Leaked closers at the end of a value, their brackets written as escapes, as some encoders do."""
+    value = call.copy()
+    places = list(strings_in(value, 20))
+    if not places:
+        return None
+    place, key = rng.choice(places)
+    place[key] += rng.choice((f"</{key}></invoke>", "</parameter>\n</invoke>", "</tool_call>"))
+    text = json.dumps(value).replace("<", "\\u003c").replace(">", "\\u003e")
+    return Spoilt("refuse", text=text)
+
+
+@of_text
+def quote_before_closer(call: Call, rng: Random) -> Spoilt | None:
+    """A quote left bare before a bracket of the value: what follows looks like text behind a complete call."""
+    truth = call.copy()
+    places = list(strings_in(truth, 0))
+    if not places:
+        return None
+    place, key = rng.choice(places)
+    place[key] += rng.choice(('{"k": "v\x00" },\n', '["v\x00"] }\n', '{ f("v\x00" }}; x\n'))
+    text = json.dumps(truth).replace('\\u0000\\"', '"')
+    truth = json.loads(json.dumps(truth).replace("\\u0000", ""))
+    return None if parses(text) else Spoilt("refuse", text=text, truth=truth, also=(truth,))
+
+
+@of_text
+def key_behind_the_call(call: Call, rng: Random) -> Spoilt | None:
+    """The call is closed too early, and another key follows."""
+    schema = call.shape.schema
+    absent = [key for key in schema["properties"] if key not in call.arguments]
+    if not absent:
+        return None
+    key = rng.choice(absent)
+    return Spoilt("refuse", text=call.text + rng.choice((f", {key}: 5}}", f', "{key}": 5}}', f",\n  {key}: true\n}}")))

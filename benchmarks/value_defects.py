@@ -28,7 +28,7 @@ def extra_key_option(call: Call, rng: Random) -> Spoilt | None:
     return Spoilt("repair", value, cautious=True)
 
 
-INVENTED = ("requireUnique", "matchCase", "cost", "dryRun", "confidence", "children", "explanation", "isRegex")
+INVENTED = ("requireUnique", "matchCase", "cost", "confidence", "children", "explanation", "isRegex")
 
 
 def _objects(value: Any) -> list[dict[str, Any]]:
@@ -354,4 +354,39 @@ def swallowed_sibling(call: Call, rng: Random) -> Spoilt | None:
     value = call.copy()
     first, second = texts[-2:]
     value[first] = f'{value[first]}</{first}>\n<parameter name="{second}">{value.pop(second)}'
+    return Spoilt("refuse", value)
+
+
+RESTRAINTS = (
+    ("append", True),
+    ("overwrite", False),
+    ("dry_run", True),
+    ("preview", True),
+    ("cwd", "/srv/other"),
+    ("host", "staging"),
+    ("exclude", ["keep"]),
+    ("requires_approval", True),
+)
+"""Keys that narrow or redirect what a call does: without them it does something else."""
+
+
+@of_value
+def restraint_dropped(call: Call, rng: Random) -> Spoilt | None:
+    if call.shape.name not in ("write", "run", "edit", "replace"):
+        return None
+    key, value = rng.choice(RESTRAINTS)
+    return Spoilt("refuse", {**call.copy(), key: value})
+
+
+@of_value
+def work_in_unknown_key(call: Call, rng: Random) -> Spoilt | None:
+    """More edits under a key of no tool: dropping it loses work."""
+    value = call.copy()
+    work = {"oldText": payload.text(rng, 20), "newText": payload.text(rng, 40)}
+    if call.shape.name == "edit":
+        value["edits"][-1][rng.choice(("children", "next", "and"))] = rng.choice((work, [work]))
+    elif call.shape.name == "replace":
+        value[rng.choice(("edits", "more", "also"))] = [work]
+    else:
+        return None
     return Spoilt("refuse", value)

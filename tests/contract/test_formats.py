@@ -264,6 +264,14 @@ def test_namespaces_and_additional_tools_are_opened() -> None:
     assert list(Toolset.from_json({"input": "hello", "tools": [_function("top")]})) == ["top"]
 
 
+def test_a_later_item_restates_or_replaces_tools() -> None:
+    first = {"type": "additional_tools", "tools": [_function("wait"), _function("stop")]}
+    later = {"type": "additional_tools", "tools": [{"type": "custom", "name": "wait"}]}
+    tools = Toolset.from_json({"tools": [_function("top"), _function("stop")], "input": [first, first, later]})
+    assert list(tools) == ["top", "wait", "stop"]
+    assert tools["wait"].grammar is not None
+
+
 def test_one_name_in_two_namespaces_is_told_apart() -> None:
     spaces = [{"type": "namespace", "name": name, "tools": [_function("list")]} for name in ("a", "b")]
     assert list(Toolset.from_json(spaces)) == ["a.list", "b.list"]

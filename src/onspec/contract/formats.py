@@ -97,11 +97,16 @@ def read_all(definitions: Any) -> list[Definition]:
     for key in ("tools", "functions"):
         if definitions.get(key) is not None:
             found += _list(definitions[key], 0)
-    items = definitions.get("input")
+    return _distinct(_with_additional(found, definitions.get("input")))
+
+
+def _with_additional(found: list[Definition], items: Any) -> list[Definition]:
+    """The tools of a request and of its input items; a later item restates or replaces what an earlier one declared."""
+    added: dict[tuple[str | None, str], Definition] = {}
     for item in items if isinstance(items, list) else ():
         if isinstance(item, Mapping) and item.get("type") == "additional_tools":
-            found += _entries(item, 0)
-    return _distinct(found)
+            added |= {(one.namespace, one.name): one for one in _entries(item, 0)}
+    return [one for one in found if (one.namespace, one.name) not in added] + list(added.values())
 
 
 def _is_request(body: Mapping[str, Any]) -> bool:
