@@ -16,7 +16,8 @@ try:
     main.main()
 except SystemExit:
     pass
-print([name for name in sys.modules if name.startswith("onspec.cli.") and name != "onspec.cli.main"], "rich" in sys.modules)
+loaded = [name for name in sys.modules if name.startswith("onspec.cli.") and name != "onspec.cli.main"]
+print(loaded, "rich" in sys.modules)
 """
 
 
@@ -32,7 +33,9 @@ def test_the_public_face_is_sorted_and_whole() -> None:
 
 
 def test_a_submodule_of_the_same_name_does_not_hide_the_function() -> None:
-    code = "import onspec.check, onspec; assert callable(onspec.check); from onspec import check; assert callable(check)"
+    code = (
+        "import onspec.check, onspec; assert callable(onspec.check); from onspec import check; assert callable(check)"
+    )
     subprocess.run([sys.executable, "-c", code], check=True)
 
 

@@ -16,11 +16,12 @@ from onspec.contract.schema import Schema
 from onspec.contract.tool import Tool
 from onspec.contract.view import Views
 from onspec.repair.conform import Misfit, Search
+from onspec.repair.garbage import misread
 from onspec.repair.guard import leaked
 from onspec.repair.policy import Policy
 from onspec.repair.read import Reading, read, repairs_of
-from onspec.repair.skeleton import endless, sound
-from onspec.repair.spans import Origins, locate
+from onspec.repair.skeleton import endless, plain, sound
+from onspec.repair.spans import Origins, locate, numbers
 from onspec.repair.step import Step
 
 Status = Literal["accepted", "repaired", "refused"]
@@ -181,12 +182,11 @@ def check(
         return _decoded(tool, arguments, policy, finish_reason)
     if finish_reason in CUT or tool.schema is None or len(text) > MAX_BYTES:
         return _slow(tool, arguments, text, None, policy, finish_reason)
-    small = len(text) < _SMALL
     try:
-        value = _parse(text.encode()) if small else sound(text)
+        value = _parse(text.encode()) if len(text) < _SMALL else sound(text)
     except ValueError:
         value = None
-    if value.__class__ is dict and tool.is_valid(value) and "<" not in text and not (small and endless(value)):
+    if value.__class__ is dict and tool.is_valid(value) and plain(value):
         return Outcome(tool, "accepted", value, arguments)
     return _slow(tool, arguments, text, value, policy, finish_reason)
 
@@ -266,16 +266,21 @@ class _Judgement:
         self.reading = reading
         self.policy = policy
         self.views: Views = tool.views
+        self.numbers: dict[Path, str] | None = None
 
     def outcome(self) -> Outcome:
         reading = self.reading
         if reading.problem is not None and reading.value is None:
             return self.refuse([reading.problem])
-        search = Search(self.views, self.tool.name, self.tool.aliases, self.lexeme, reading.closed)
+        stray = misread(self.text, reading.edits, self.tool.name, self.views.names)
+        if stray is not None:
+            return self.refuse([stray])
+        writes = self.tool.effect != "read"
+        search = Search(self.views, self.tool.name, self.tool.aliases, self.lexeme, reading.closed, writes)
         fit = search.run(reading.value)
         if isinstance(fit, Misfit):
             return self.refuse(self.misfit(fit))
-        leak = leaked(fit.value, self.views, self.tool.effect != "read")
+        leak = leaked(fit.value, self.views, writes)
         if leak is not None:
             return self.refuse([leak])
         if not isinstance(fit.value, dict) or not self.tool.is_valid(fit.value):
@@ -326,8 +331,9 @@ class _Judgement:
 
     def lexeme(self, path: Path) -> str | None:
         """The source text of the value at a path of the text as read."""
-        place = locate(self.reading.text, [path]).get(path)
-        return self.reading.text[place.start : place.end] if place else None
+        if self.numbers is None:
+            self.numbers = numbers(self.reading.text)
+        return self.numbers.get(path)
 
     def located(self, steps: list[Step]) -> tuple[Repair, ...]:
         """Steps as repairs, with their spans in the original bytes."""

@@ -47,7 +47,7 @@ ROWS: list[tuple[str, dict[str, Any], str, dict[str, Any]]] = [
     ("drop_leading_empty_object", A, '{}{"a": 1}', {"a": 1}),
     ("collapse_identical_objects", A, '{"a": 1}\n{"a":1}', {"a": 1}),
     ("trailing_comma", A, '{"a": [1, 2,],}', {"a": [1, 2]}),
-    ("trailing_comma", A, '{, "a": 1, ,}', {"a": 1}),
+    ("trailing_comma", A, '{"a": 1, ,}', {"a": 1}),
     ("json_comment", A, '{"a": /* one */ 1, // two\n}'.replace(", //", " //"), {"a": 1}),
     ("single_quotes", A, "{'a': 'b \"c\"'}", {"a": 'b "c"'}),
     ("smart_quotes", A, "{“a”: „b“}", {"a": "b"}),
@@ -192,7 +192,7 @@ KEPT: list[tuple[dict[str, Any], str]] = [
     (of(a={"type": ["string", "null"]}), '{"a": "[1]"}'),
     (of(a={"anyOf": [{"type": "string"}, {"type": "number"}]}), '{"a": 42}'),
     (of(a={"type": "integer"}), '{"a": 22.0}'),
-    (TEXT, '{"a": "C:\\\\temp &amp; “x” \\u003c/invoke>"}'),
+    (TEXT, '{"a": "C:\\\\temp &amp; “x” \\u003c/invoke> ok"}'),
     (of(a={"type": "integer"}), '{"a": 123456789012345678901234567890}'),
 ]
 

@@ -18,7 +18,7 @@ from onspec.repair.rules import RULES
 from onspec.repair.step import Origin, Step
 
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
-_STEPS = 2_000
+_STEPS = 20_000
 """How many times a search may try a rule on one call before it gives up and refuses."""
 
 _DECODES = 3
@@ -51,16 +51,24 @@ class Search:
         aliases: Declared aliases, alias to key.
         lexeme: Answers the source text of the value at a path of the value as it was read.
         closed: Whether reading added closers.
+        writes: Whether the tool writes, executes or has no known effect.
     """
 
     def __init__(
-        self, views: Views, tool: str, aliases: Mapping[str, str], lexeme: Callable[[Path], str | None], closed: bool
+        self,
+        views: Views,
+        tool: str,
+        aliases: Mapping[str, str],
+        lexeme: Callable[[Path], str | None],
+        closed: bool,
+        writes: bool,
     ) -> None:
         self.views = views
         self.tool = tool
         self.aliases = aliases
         self.lexeme = lexeme
         self.closed = closed
+        self.writes = writes
         self.budget = _STEPS
         self.levels: list[Level] = []
 
@@ -143,6 +151,8 @@ class Search:
 
     def wrap(self, value: Json, view: View, path: Path, origin: Origin) -> Fit | Misfit:
         """One item where an array is wanted."""
+        if path and isinstance(path[-1], int):
+            return Misfit([])  # [1, 2] for a list of lists may be one inner list as well as two
         if isinstance(value, str) and (value.lstrip()[:1] in ("[", "{") or not value.strip()):
             return Misfit([])
         inner = self.array([value], view, path, origin, wrapped=True)
@@ -230,7 +240,7 @@ class Search:
     def object(self, value: dict[str, Json], view: View, path: Path, origin: Origin) -> Fit | Misfit:
         """The keys of an object, then its values."""
         named = rename(value, view, self.aliases, path, origin)
-        settled = settle(named, view, self.views, self.levels, path, origin, self.wraps)
+        settled = settle(named, view, self.views, self.levels, path, origin, self.wraps, self.writes)
         level = Level(settled.value, view)
         steps = list(settled.steps)
         violations = list(settled.violations)

@@ -7,6 +7,7 @@ import re
 from onspec.audit import Json, Path, Violation, pointer
 from onspec.contract.view import Places, Views
 from onspec.repair.names import fold
+from onspec.repair.skeleton import SWALLOWED
 
 _PARAMETER = re.compile(
     r"<(?:[\w.-]+:)?(?:parameter|param|argument|arg)(?:\s+name\s*=\s*[\"']?|=)([\w.-]{1,64})[\"']?\s*>|<arg_key>\s*([\w.-]{1,64})\s*</arg_key>"
@@ -26,6 +27,9 @@ _PROTOCOL = frozenset(
         "function_call",
     }
 )
+_MEMBER = re.compile(r"""",\s*"([\w.-]{1,64})"\s*:\s*"?[^"{}\[\]]*\Z""")
+"""A JSON member at the end of a string whose own closing quote was escaped: `x", "limit": "5`."""
+
 _WINDOW = 512
 """How many characters at the end of a value are looked at for leaked closers."""
 
@@ -42,35 +46,42 @@ def leaked(value: Json, views: Views, writes: bool) -> Violation | None:
     while stack:
         path, item, places, parent, above = stack.pop()
         if isinstance(item, str):
-            if "<" in item:
-                leak = _swallowed(item, parent, above, views, path)
-                if leak is None and writes:
-                    leak = _ends_in_markup(item, path, parent)
-                if leak is not None:
-                    return leak
+            leak = _swallowed(item, parent, above, views, path)
+            if leak is None and writes:
+                leak = _ends_in_markup(item, path)
+            if leak is not None:
+                return leak
         elif isinstance(item, dict):
             views_here = views.of(places)
             for key, inner in item.items():
-                if isinstance(inner, str):
-                    if "<" not in inner:
-                        continue
-                elif not isinstance(inner, dict | list):
+                if not _suspicious(inner):
                     continue
                 sub = next((found for view in views_here if (found := view.places_of(key))), ())
                 stack.append(((*path, key), inner, sub, item, places))
         elif isinstance(item, list):
             view = views.of(places)[0] if places else None
             for index, inner in enumerate(item):
-                if isinstance(inner, dict | list) or (isinstance(inner, str) and "<" in inner):
+                if _suspicious(inner):
                     stack.append(((*path, index), inner, view.item_places(index) if view else (), parent, above))
     return None
 
 
+def _suspicious(value: Json) -> bool:
+    """Whether a value can hold leaked markup or a swallowed member."""
+    if isinstance(value, str):
+        return "<" in value or '":' in value[-SWALLOWED:]
+    return isinstance(value, dict | list)
+
+
 def _swallowed(text: str, parent: dict[str, Json] | None, places: Places, views: Views, path: Path) -> Violation | None:
-    for match in _PARAMETER.finditer(text):
-        name = match[1] or match[2]
-        if parent is None or not places:
-            return None
+    """A declared and absent parameter that stands, as markup or as JSON, inside the string before it."""
+    if parent is None or not places:
+        return None
+    names = [match[1] or match[2] for match in _PARAMETER.finditer(text)]
+    member = _MEMBER.search(text, max(0, len(text) - SWALLOWED))
+    if member is not None and text.count('"', 0, member.start()) % 2 == 0:
+        names.append(member[1])
+    for name in names:
         for view in views.of(places):
             for declared in view.properties:
                 if declared not in parent and fold(declared) == fold(name):
@@ -81,15 +92,15 @@ def _swallowed(text: str, parent: dict[str, Json] | None, places: Places, views:
     return None
 
 
-def _ends_in_markup(text: str, path: Path, parent: dict[str, Json] | None) -> Violation | None:
+def _ends_in_markup(text: str, path: Path) -> Violation | None:
     if not text.rstrip().endswith(">"):
         return None
     tail = _CLOSERS.search(text[-_WINDOW:])
     if tail is None:
         return None
-    own = {fold(key) for key in parent or {}}
+    own = fold(str(path[-1])) if path else ""
     names = [(full, bare) for full, bare in _CLOSER.findall(tail[0])]
-    leaks = [full for full, bare in names if bare in _PROTOCOL or (own and fold(bare) in own)]
+    leaks = [full for full, bare in names if bare in _PROTOCOL or fold(bare) == own]
     for full in leaks:
         opened = len(re.findall(rf"<{re.escape(full)}(?=[\s=>])", text))
         if text.count(f"</{full}>") > opened:

@@ -15,6 +15,7 @@ from onspec.repair.names import (
     near,
     nearest,
     related,
+    restrains,
     speaks_of_file,
     synonyms,
     trim,
@@ -119,6 +120,7 @@ def settle(
     path: Path,
     origin: Origin,
     wraps: Callable[[str, Path], bool],
+    writes: bool,
 ) -> Keys:
     """Lift a missing array's item out of its keys, then drop what a closed object does not declare, or say why not."""
     unknown = [key for key in keys.value if view.places_of(key) is None]
@@ -134,7 +136,7 @@ def settle(
     known = [key for key in keys.value if key not in unknown]
     for key in unknown:
         value = keys.value[key]
-        reason = None if inert(value) else _why_not(key, value, keys, view, views, levels, path, wraps)
+        reason = None if inert(value) else _why_not(key, value, keys, view, views, levels, path, wraps, writes)
         if reason is None and not known and not path and view.properties and not inert(value):
             reason = ("unknown_key", "not declared, and the call would be empty without it")
         if reason is not None:
@@ -162,6 +164,7 @@ def _why_not(
     levels: list[Level],
     path: Path,
     wraps: Callable[[str, Path], bool],
+    writes: bool,
 ) -> tuple[str, str] | None:
     """Why a key that is not declared may not be dropped, as code and message; None where it may."""
     if garbled(key):
@@ -200,9 +203,33 @@ def _why_not(
         if name not in keys.value
     ):
         return "unknown_key", "not declared, but holds what a missing key takes"
+    if isinstance(value, dict | list) and _holds_work(value, views.names):
+        return "unknown_key", "not declared, but holds keys that are"
+    if writes and restrains(key, value):
+        return "unknown_key", "not declared; without it the call would do more than was asked, or something else"
     if key in ENVELOPES and isinstance(value, dict | list):
         return "unknown_key", "a wrapper around arguments that do not fit"
     return None
+
+
+def _holds_work(value: Json, names: frozenset[str]) -> bool:
+    """Whether an undeclared container holds a key that the schema declares somewhere, or a synonym of one."""
+    stack = [value]
+    for _ in range(MAX_KEYS):
+        if not stack:
+            return False
+        item = stack.pop()
+        if isinstance(item, dict):
+            if any(not inert(inner) and any(_same(key, name) for name in names) for key, inner in item.items()):
+                return True
+            stack.extend(item.values())
+        elif isinstance(item, list):
+            stack.extend(item)
+    return True
+
+
+def _same(key: str, name: str) -> bool:
+    return fold(key) == fold(name) or synonyms(key, name)
 
 
 def _twins(key: str, name: str) -> bool:

@@ -138,6 +138,46 @@ _PAYLOAD = frozenset(name for row in (2, 3, 4, 5, 6, 8) for name in _SAME[row]) 
 }
 """Names that carry the work of some tool: under a tool that lacks them, two calls may have been merged."""
 
+_RESTRAINS: dict[str, frozenset[str]] = {
+    # names of things that hold a call back or send it elsewhere: the values under which they change nothing
+    **dict.fromkeys(
+        ("append", "dry_run", "preview", "simulate", "check_only", "read_only", "readonly"), frozenset({"false"})
+    ),
+    **dict.fromkeys(("requires_approval", "require_approval", "needs_approval", "ask_first"), frozenset({"false"})),
+    **dict.fromkeys(("overwrite", "create", "create_dirs", "force"), frozenset({"true"})),
+    **dict.fromkeys(("confirm", "confirmed", "approved"), frozenset({"true"})),
+    "encoding": frozenset({"utf-8", "utf8"}),
+    **dict.fromkeys(
+        (
+            *(
+                "mode",
+                "position",
+                "insert_at",
+                "insert_line",
+                "at_line",
+                "after_line",
+                "before_line",
+                "where",
+                "filter",
+            ),
+            *("exclude", "except", "only", "unless", "condition", "if_exists", "if_match", "sandbox", "permissions"),
+            *("cwd", "workdir", "working_directory", "working_dir", "host", "hostname", "server", "user", "env"),
+            *("environment", "stdin", "branch", "database", "namespace", "region", "account", "target", "destination"),
+            *("bcc", "cc", "recipients", "attachments", "reply_to", "send_at", "schedule", "scheduled_at", "delay"),
+            *("start_line", "end_line", "line", "line_number", "lines", "range", "occurrence", "occurrences", "count"),
+        ),
+        frozenset(),
+    ),
+}
+_RESTRAINS_FOLDED = {re.sub(r"[\s_.\-]+", "", name).casefold(): values for name, values in _RESTRAINS.items()}
+
+
+def restrains(name: str, value: object) -> bool:
+    """Whether a key holds a call back or sends it elsewhere, so that the call without it does more, or other things."""
+    harmless = _RESTRAINS_FOLDED.get(fold(name))
+    return harmless is not None and str(value).casefold() not in harmless
+
+
 ENVELOPES = frozenset(
     {
         *("arguments", "args", "input", "inputs", "params", "parameters", "parameter", "kwargs", "_", "tool_input"),

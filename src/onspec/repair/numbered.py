@@ -10,6 +10,9 @@ from onspec.contract.view import View
 from onspec.repair.names import fold, numbered, synonyms
 from onspec.repair.step import Origin, Step
 
+MAX_SETS = 20
+"""Numbered sets of one item above which none is promoted."""
+
 
 @dataclass(slots=True)
 class Promoted:
@@ -55,6 +58,8 @@ def _sets(item: dict[str, Json], view: View) -> list[dict[str, str]]:
         targets = targets or [name for name in view.properties if synonyms(name, twin[0])]
         if len(targets) == 1 and value is not None:
             groups.setdefault(twin[1], {}).setdefault(targets[0], key)
+    if len(groups) > MAX_SETS:
+        return []
     return [
         keys
         for _, keys in sorted(groups.items())

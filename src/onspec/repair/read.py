@@ -22,7 +22,8 @@ _TAIL = re.compile(
 )
 _SCALAR_START = re.compile(r"[-+0-9]|(?:true|false|null|True|False|None|NaN|Infinity)\b|['“„]")
 _CONTROL_TOKEN = re.compile(r"\[/?[A-Z_]{2,24}\]")
-_MEMBER = re.compile(r"[\"'“”][ \t\r\n]*:")
+_UNSAFE = re.compile(r"[\"“”{]|\A(?:\.\.\.|…)")
+_STARTS_MEMBER = "[':=(…"
 _OPENER = re.compile(r"<[A-Za-z]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _SURROGATE_ESCAPE = re.compile(
@@ -84,6 +85,8 @@ def _read(text: str) -> Reading:
     start, found, more = _one_of_several(text, start, found)
     edits.extend(more)
     edits.extend(_tail(text, found.end))
+    if any(edit.rule == "single_quotes" for edit in found.edits) and "'" in text[found.end :]:
+        raise Unreadable("unescaped_quote", "a quote inside a value may be unescaped", found.end)
     edits.extend(found.edits)
     return _finish(text, found, [edit for edit in edits if edit.end > edit.start or edit.after])
 
@@ -217,7 +220,7 @@ def _tail(text: str, end: int) -> list[Edit]:
     match = _TAIL.match(tail)
     assert match is not None
     rest = tail[match.end() :]
-    if rest and (_MEMBER.search(rest) or _OPENER.search(rest) or "{" in rest or rest[0] in "[\"'"):
+    if rest and (_OPENER.search(rest) or _UNSAFE.search(rest) or rest[0] in _STARTS_MEMBER or "," in match[0]):
         raise Unreadable(
             "trailing_text", "text that may belong to the call follows the complete value", end + match.end()
         )

@@ -20,6 +20,9 @@ _SAMPLE = 512
 _DENSE = 6
 """Keys in the first `_SAMPLE` characters above which a text counts as many small values; the walk does not pay then."""
 
+SWALLOWED = 200
+"""How many characters at the end of a string are looked at for the start of a member that it swallowed."""
+
 _SHORT = 256
 """Length in characters from which the end of a string is looked for behind it, not from quote to quote."""
 _MAX_WALK = 150
@@ -62,21 +65,35 @@ def exact(text: str) -> Any:
 
 def endless(value: Any) -> bool:
     """Whether a value holds infinity or NaN, which JSON cannot write; jiter reads 1e999 as infinity."""
-    if value.__class__ is not dict and value.__class__ is not list:
-        return value.__class__ is float and not math.isfinite(value)
-    stack = [value]
+    stack = [[value]]
     while stack:
-        item = stack.pop()
+        item: Any = stack.pop()
         for inner in item.values() if item.__class__ is dict else item:
             kind = inner.__class__
-            if kind is str:
-                continue
             if kind is float:
                 if not math.isfinite(inner):
                     return True
             elif kind is dict or kind is list:
                 stack.append(inner)
     return False
+
+
+def plain(value: dict[str, Any]) -> bool:
+    """Whether no string of a value can hold leaked markup or a swallowed member, and no number is without end."""
+    stack: list[Any] = [value]
+    while stack:
+        item = stack.pop()
+        for inner in item.values() if item.__class__ is dict else item:
+            kind = inner.__class__
+            if kind is str:
+                if "<" in inner or '":' in inner[-SWALLOWED:]:
+                    return False
+            elif kind is float:
+                if not math.isfinite(inner):
+                    return False
+            elif kind is dict or kind is list:
+                stack.append(inner)
+    return True
 
 
 def _walk(text: str, at: int, value: Any, follows: str | None, depth: int) -> int:

@@ -73,6 +73,36 @@ def locate(text: str, wanted: Iterable[Path]) -> dict[Path, Place]:
             return found
 
 
+def numbers(text: str) -> dict[Path, str]:
+    """The source text of every number in strict JSON text, by path, in one pass."""
+    found: dict[Path, str] = {}
+    path: list[str | int] = []
+    opens: list[bool] = []
+    at, expect_key = 0, False
+    while (match := _TOKEN.match(text, at)) is not None:
+        at = match.end()
+        char = match[1]
+        if match[2]:
+            decoded, at = scanstring(text, at, False)
+            if expect_key:
+                path[-1], expect_key = decoded, False
+        elif char in ("{", "["):
+            opens.append(char == "{")
+            path.append("" if char == "{" else 0)
+            expect_key = char == "{"
+        elif char == ",":
+            if isinstance(path[-1], int):
+                path[-1] += 1
+            expect_key = opens[-1]
+        elif char in ("}", "]"):
+            path.pop()
+            opens.pop()
+            expect_key = False
+        elif match[3] and match[3][0] in "-0123456789":
+            found[tuple(path)] = match[3]
+    return found
+
+
 class Origins:
     """Offsets of a mended text taken back to the bytes of what the model wrote.
 

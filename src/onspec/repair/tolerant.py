@@ -139,7 +139,7 @@ class _Scanner:
                 self.unexpected()
             self.comma(frame)
             return
-        if char == ",":
+        if char == "," and self.last == ",":
             self.edits.append(Edit("trailing_comma", self.at, self.at + 1, ""))
             self.at += 1
             return
@@ -181,9 +181,11 @@ class _Scanner:
         if not self.same(first, (frame.value, self.at)):
             raise Unreadable("duplicate_key", "one key has two different values", frame.member)
         start = frame.comma if frame.comma >= 0 else frame.member
-        self.edits = [edit for edit in self.edits if edit.start < start]
-        self.strings = [span for span in self.strings if span[0] < start]
-        self.suspects = [span for span in self.suspects if span[0] < start]
+        while self.edits and self.edits[-1].start >= start:
+            self.edits.pop()
+        for spans in (self.strings, self.suspects):
+            while spans and spans[-1][0] >= start:
+                spans.pop()
         self.edits.append(Edit("collapse_identical_duplicate_key", start, self.at, ""))
 
     def same(self, one: tuple[int, int], two: tuple[int, int]) -> bool:
