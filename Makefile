@@ -2,11 +2,58 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-STAMP := $(VENV)/.ready
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+READY := $(VENV)/.ready
+PEERS := $(VENV)/.peers
 
-.PHONY: demo test check bench docs fuzz clean
+.PHONY: help demo test check bench scoreboard docs fuzz clean
 
-$(STAMP): pyproject.toml constraints.txt
+help:
+	@echo 'make demo        set up, then run the main job on bundled data, offline'
+	@echo 'make test        set up, then run every test'
+	@echo 'make check       linters, types, layers'
+	@echo 'make bench       measure speed and memory against peers'
+	@echo 'make scoreboard  judge peers on the case file and mutants; writes docs/scoreboard.md'
+	@echo 'make docs        write the generated pages anew'
+	@echo 'make fuzz        run the properties much longer'
+
+$(VENV)/bin/python:
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "onspec needs Python 3.11 or newer: make PYTHON=python3.11")'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[all]' --group dev
-	touch $@
+
+$(READY): pyproject.toml constraints.txt | $(VENV)/bin/python
+	@echo 'setting up $(VENV) ...'
+	$(PIP) install --quiet --upgrade 'pip>=25.1'
+	$(PIP) install --quiet --constraint constraints.txt --editable '.[all]' --group dev
+	@touch $@
+
+$(PEERS): $(READY)
+	$(PIP) install --quiet --constraint constraints.txt --group scoreboard
+	@touch $@
+
+demo: $(READY)
+	@$(BIN)/onspec demo
+
+test: $(READY)
+	$(BIN)/python -m pytest
+
+check: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(READY)
+	$(BIN)/python benchmarks/check.py
+
+scoreboard: $(PEERS)
+	$(BIN)/python -m benchmarks.scoreboard --mutants 1280 --seed 1 --largest 10000
+
+docs: $(READY)
+	$(BIN)/python docs/generate.py
+
+fuzz: $(READY)
+	HYPOTHESIS_PROFILE=fuzz $(BIN)/python -m pytest tests/test_invariants.py
+
+clean:
+	rm -rf $(VENV) .hypothesis .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

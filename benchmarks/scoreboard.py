@@ -86,6 +86,9 @@ def _as_run(peer: Peer) -> Run:
     return run
 
 
+SOUND_SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
+
+
 def systems() -> list[System]:
     """onspec and every peer; one that is not installed has no `run`."""
     found = [System("onspec", metadata.version("onspec"), _onspec)]
@@ -95,7 +98,11 @@ def systems() -> list[System]:
         except ImportError:
             found.append(System(name, "missing", None))
             continue
-        found += [System(peer.name, metadata.version(peer.distribution), _as_run(peer)) for peer in peers]
+        for peer in peers:
+            # A sound call that a peer cannot read means that it is not whole, which is no refusal.
+            if peer.make(SOUND_SCHEMA)('{"a": 1}') != {"a": 1}:
+                raise SystemExit(f"{peer.name} does not read a sound call")
+            found.append(System(peer.name, metadata.version(peer.distribution), _as_run(peer)))
     return found
 
 

@@ -7,7 +7,7 @@ import re
 from onspec.audit import Json, Path, Violation, pointer
 from onspec.contract.view import Places, Views
 from onspec.repair.names import fold
-from onspec.repair.skeleton import SWALLOWED
+from onspec.repair.skeleton import ends_in_member
 
 _PARAMETER = re.compile(
     r"<(?:[\w.-]+:)?(?:parameter|param|argument|arg)(?:\s+name\s*=\s*[\"']?|=)([\w.-]{1,64})[\"']?\s*>|<arg_key>\s*([\w.-]{1,64})\s*</arg_key>"
@@ -69,7 +69,7 @@ def leaked(value: Json, views: Views, writes: bool) -> Violation | None:
 def _suspicious(value: Json) -> bool:
     """Whether a value can hold leaked markup or a swallowed member."""
     if isinstance(value, str):
-        return "<" in value or '":' in value[-SWALLOWED:]
+        return "<" in value or ends_in_member(value)
     return isinstance(value, dict | list)
 
 
@@ -78,7 +78,7 @@ def _swallowed(text: str, parent: dict[str, Json] | None, places: Places, views:
     if parent is None or not places:
         return None
     names = [match[1] or match[2] for match in _PARAMETER.finditer(text)]
-    member = _MEMBER.search(text, max(0, len(text) - SWALLOWED))
+    member = _MEMBER.search(text, max(0, text.rfind('"') - _WINDOW)) if ends_in_member(text) else None
     if member is not None and text.count('"', 0, member.start()) % 2 == 0:
         names.append(member[1])
     for name in names:

@@ -20,9 +20,6 @@ _SAMPLE = 512
 _DENSE = 6
 """Keys in the first `_SAMPLE` characters above which a text counts as many small values; the walk does not pay then."""
 
-SWALLOWED = 200
-"""How many characters at the end of a string are looked at for the start of a member that it swallowed."""
-
 _SHORT = 256
 """Length in characters from which the end of a string is looked for behind it, not from quote to quote."""
 _MAX_WALK = 150
@@ -78,6 +75,15 @@ def endless(value: Any) -> bool:
     return False
 
 
+def ends_in_member(text: str) -> bool:
+    """Whether the last quote of a string could be that of a JSON member it swallowed: `x", "limit": "5`."""
+    quote = text.rfind('"')
+    if quote <= 0 or not (text[quote + 1 : quote + 2] == ":" or text[quote - 1] == ":" or text[quote - 2] == ":"):
+        return False
+    before = text[max(0, quote - 80) : quote]
+    return '", "' in before or '","' in before
+
+
 def plain(value: dict[str, Any]) -> bool:
     """Whether no string of a value can hold leaked markup or a swallowed member, and no number is without end."""
     stack: list[Any] = [value]
@@ -86,7 +92,7 @@ def plain(value: dict[str, Any]) -> bool:
         for inner in item.values() if item.__class__ is dict else item:
             kind = inner.__class__
             if kind is str:
-                if "<" in inner or '":' in inner[-SWALLOWED:]:
+                if "<" in inner or ends_in_member(inner):
                     return False
             elif kind is float:
                 if not math.isfinite(inner):
