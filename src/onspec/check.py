@@ -182,13 +182,23 @@ def check(
         return _decoded(tool, arguments, policy, finish_reason)
     if finish_reason in CUT or tool.schema is None or len(text) > MAX_BYTES:
         return _slow(tool, arguments, text, None, policy, finish_reason)
+    short = len(text) < _SMALL
     try:
-        value = _parse(text.encode()) if len(text) < _SMALL else sound(text)
+        value = _parse(text.encode()) if short else sound(text)
     except ValueError:
         value = None
-    if value.__class__ is dict and tool.is_valid(value) and plain(value):
+    if (
+        value.__class__ is dict
+        and tool.is_valid(value)
+        and (_bare(text) if short and tool.schema.rigid else plain(value))
+    ):
         return Outcome(tool, "accepted", value, arguments)
     return _slow(tool, arguments, text, value, policy, finish_reason)
+
+
+def _bare(text: str) -> bool:
+    """Whether a text holds no `<`, written as itself or as an escape, so that no string can hold markup."""
+    return "<" not in text and "\\u003" not in text
 
 
 def _decoded(tool: Tool, arguments: Any, policy: Policy | None, finish_reason: str | None) -> Outcome:

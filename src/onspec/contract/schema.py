@@ -30,13 +30,14 @@ class Schema:
     Attributes:
         document: The schema as given.
         judge: The compiled validator of the whole value.
+        rigid: Whether all that fits holds every declared key, no other one, and no number.
 
     Raises:
         SchemaError: It is not JSON Schema, a `$ref` points outside the document (nothing is ever fetched), it is
             larger than `MAX_SCHEMA_BYTES`, or nested too deeply to be read.
     """
 
-    __slots__ = ("_registry", "_subs", "document", "judge")
+    __slots__ = ("_registry", "_subs", "document", "judge", "rigid")
 
     def __init__(self, document: dict[str, Any] | bool) -> None:
         if not isinstance(document, dict | bool):
@@ -48,6 +49,7 @@ class Schema:
         if size > MAX_SCHEMA_BYTES:
             raise SchemaError(f"the schema has {size} bytes; the limit is {MAX_SCHEMA_BYTES}")
         self.document = document
+        self.rigid = _rigid(document)
         self.judge = _compile(document)
         self._registry: Any = None
         self._subs: dict[str, Validator] = {}
@@ -91,6 +93,23 @@ def _draft(document: dict[str, Any] | bool) -> dict[str, Any]:
     if isinstance(document, dict) and isinstance(document.get("$schema"), str):
         return {"$schema": document["$schema"]}
     return {}
+
+
+def _rigid(document: Any) -> bool:
+    """Whether the schema is made of closed objects whose keys are all required, lists, strings and flags only."""
+    if not isinstance(document, dict):
+        return False
+    kind = document.get("type")
+    if kind in ("string", "boolean"):
+        return True
+    if kind == "array":
+        return _rigid(document.get("items")) and not document.keys() & {"prefixItems", "additionalItems"}
+    properties = document.get("properties")
+    if kind != "object" or not isinstance(properties, dict) or document.get("additionalProperties") is not False:
+        return False
+    if document.keys() & {"patternProperties", "$ref", "anyOf", "oneOf", "allOf"}:
+        return False
+    return set(properties) <= set(document.get("required") or ()) and all(map(_rigid, properties.values()))
 
 
 @lru_cache(maxsize=4096)

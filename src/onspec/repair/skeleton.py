@@ -78,7 +78,7 @@ def endless(value: Any) -> bool:
 def ends_in_member(text: str) -> bool:
     """Whether the last quote of a string could be that of a JSON member it swallowed: `x", "limit": "5`."""
     quote = text.rfind('"')
-    if quote <= 0 or not (text[quote + 1 : quote + 2] == ":" or text[quote - 1] == ":" or text[quote - 2] == ":"):
+    if quote <= 0 or ":" not in text[max(0, quote - 2) : quote + 2]:
         return False
     before = text[max(0, quote - 80) : quote]
     return '", "' in before or '","' in before
@@ -92,7 +92,7 @@ def plain(value: dict[str, Any]) -> bool:
         for inner in item.values() if item.__class__ is dict else item:
             kind = inner.__class__
             if kind is str:
-                if "<" in inner or ends_in_member(inner):
+                if "<" in inner or ('"' in inner and ends_in_member(inner)):
                     return False
             elif kind is float:
                 if not math.isfinite(inner):
