@@ -44,7 +44,7 @@ check: $(READY)
 	$(BIN)/lint-imports
 
 bench: $(READY)
-	$(BIN)/python benchmarks/check.py
+	$(BIN)/python benchmarks/check.py --write docs/speed.md
 
 scoreboard: $(PEERS)
 	$(BIN)/python -m benchmarks.scoreboard --mutants 1280 --seed 1 --largest 10000
