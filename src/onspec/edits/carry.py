@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
-from os.path import commonprefix
 
 from onspec.edits.locate import Alignment, plain_newlines
 from onspec.edits.mapped import ESCAPED_LETTER, Mapped, loosen
@@ -52,7 +51,8 @@ def carry(decoded: str, alignment: Alignment, old: str, new: str) -> list[Cut] |
             return _ARTEFACT["escapes"]
         cuts.append(cut)
     start, end = alignment.file.start(alignment.place), alignment.file.end(alignment.place + len(alignment.old.text))
-    assert start is not None and end is not None
+    assert start is not None
+    assert end is not None
     result = _apply(decoded, start, end, cuts)
     if loosen(result, alignment.rules, in_file=True).text != loosen(new, alignment.rules, in_file=False).text:
         return next((refusal for rule, refusal in _ARTEFACT.items() if rule in alignment.rules), _UNCLEAR)
@@ -105,7 +105,7 @@ def _blocks(old: list[str], new: list[str]) -> list[tuple[int, int, int, int]]:
     return [(first, len(old) - last, first, len(new) - last)]
 
 
-def _shared(one: list[str], other: list[str]) -> int:
+def _shared(one: Sequence[str], other: Sequence[str]) -> int:
     count = 0
     for a, b in zip(one, other, strict=False):
         if a != b:
@@ -123,8 +123,8 @@ def _regions(old: str, new: str) -> list[Region]:
     regions = []
     for a, b, c, d in _blocks(old_lines, new_lines):
         before, after = "".join(old_lines[a:b]), "".join(new_lines[c:d])
-        front = len(commonprefix((before, after)))
-        back = len(commonprefix((before[front:][::-1], after[front:][::-1])))
+        front = _shared(before, after)
+        back = _shared(before[front:][::-1], after[front:][::-1])
         regions.append((starts[a] + front, starts[b] - back, after[front : len(after) - back]))
     return regions
 
@@ -187,7 +187,8 @@ def _cut(alignment: Alignment, units: list[_Unit], region: Region, old: str) -> 
 
 def _carry_lines(decoded: str, alignment: Alignment, old: str, new: str) -> list[Cut] | Refusal:
     start, end = alignment.file.start(alignment.place), alignment.file.end(alignment.place + len(alignment.old.text))
-    assert start is not None and end is not None
+    assert start is not None
+    assert end is not None
     start = decoded.rfind("\n", 0, start) + 1 if "\n" in decoded else decoded.rfind("\r", 0, start) + 1
     old_lines, new_lines = _lines(old), _lines(new)
     newline = "\n" if "\n" in decoded else "\r"

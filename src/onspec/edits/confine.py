@@ -24,16 +24,15 @@ FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 @dataclass(frozen=True, slots=True)
 class Stamp:
-    """What tells that a file is still the one that was read: device, inode, size and time of the last change."""
+    """What tells that a file is still the one that was read: inode, size and time of the last change."""
 
-    device: int
     inode: int
     size: int
     changed: int
 
     @classmethod
     def of(cls, info: os.stat_result) -> Stamp:
-        return cls(info.st_dev, info.st_ino, info.st_size, info.st_mtime_ns)
+        return cls(info.st_ino, info.st_size, info.st_mtime_ns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +91,6 @@ class Root:
         steps: list[tuple[int, str]] = []
         try:
             yield self._walk(path, steps)
-        except OSError as error:
-            raise error
         finally:
             for folder, _ in steps:
                 os.close(folder)
@@ -127,7 +124,9 @@ class Root:
                 os.close(steps.pop()[0])
                 continue
             if part.casefold().startswith(RESERVED):
-                return Violation("reserved_path", "", f"names that begin with {RESERVED} are kept for commits in progress")
+                return Violation(
+                    "reserved_path", "", f"names that begin with {RESERVED} are kept for commits in progress"
+                )
             folder = steps[-1][0] if steps else self.fd
             here = tuple(name for _, name in steps)
             try:

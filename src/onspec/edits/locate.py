@@ -146,7 +146,7 @@ def _level(text: Text, wanted: Sequence[Wanted], level: tuple[str, ...]) -> list
     if "escapes" in level and "\\" not in "".join(one.old for one in wanted) and b"\\u" not in text.view:
         return [None] * len(wanted)
     file = loosen(text.decode(), level, in_file=True)
-    offset = text.view.isascii() and _same or _Offsets(text).of
+    offset = _same if text.view.isascii() else _Offsets(text).of
     return [_loose(text, one, old, file, level, offset) for one, old in zip(wanted, olds, strict=True)]
 
 

@@ -141,7 +141,9 @@ class _Work:
                 self.refuse(
                     "empty_old", change.at, "the old text is empty", hint="give the text to replace, or write the file"
                 )
-            elif isinstance(change, Replace) and old == new or isinstance(change, Lines) and change.old == change.new:
+            elif (isinstance(change, Replace) and old == new) or (
+                isinstance(change, Lines) and change.old == change.new
+            ):
                 self.refuse("no_op", change.at, "old and new text are the same: nothing would change")
             elif isinstance(change, Replace) and not old.strip() and not change.every and len(old) < 2:
                 self.refuse("blank_old", change.at, "the old text is a single blank", hint="add the text around it")
@@ -320,11 +322,8 @@ class _Work:
 
     def _ends_differ(self, place: Place, old: str) -> bool:
         return (
-            "\n" in old
-            and self.text.has_cr
-            and self.text.to_view(old) != self.text.view[place.start : place.end]
-            or ("\r" in old and b"\r" not in self.text.view)
-        )
+            "\n" in old and self.text.has_cr and self.text.to_view(old) != self.text.view[place.start : place.end]
+        ) or ("\r" in old and b"\r" not in self.text.view)
 
     def _add(self, cut: _Cut, at: str, loose: bool) -> None:
         """Keep a cut, its line ends those of the lines around it."""
