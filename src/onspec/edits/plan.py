@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from dataclasses import replace as with_
 from typing import Any
@@ -80,15 +80,24 @@ class Plan:
     notes: tuple[str, ...] = ()
 
 
-def plan(operations: Sequence[Operation], find: Find, *, loose: bool = True) -> Plan:
+def plan(
+    operations: Sequence[Operation],
+    find: Find,
+    *,
+    loose: bool = True,
+    seen: Mapping[str, str] | None = None,
+    unseen: bool = True,
+) -> Plan:
     """New bytes for every file that the operations touch, or all violations found.
 
     Args:
         operations: What to do. Several `Modify` of one file count as one.
         find: What is at a path.
         loose: Whether looser matching may be tried.
+        seen: Path -> version that the caller has seen; another version refuses, as `expect` does.
+        unseen: Whether a file that is not in `seen` may be changed.
     """
-    work = _Work(find, loose, named=len(operations) > 1)
+    work = _Work(find, loose, named=len(operations) > 1, seen=seen or {}, unseen=unseen)
     if not operations:
         work.refuse(Violation("no_op", "", "there is nothing to do"), "")
     for operation in _joined(operations, work):
@@ -116,10 +125,11 @@ def _joined(operations: Sequence[Operation], work: _Work) -> list[Operation]:
 class _Work:
     """One run of `plan`."""
 
-    def __init__(self, find: Find, loose: bool, named: bool) -> None:
+    def __init__(self, find: Find, loose: bool, named: bool, seen: Mapping[str, str], unseen: bool) -> None:
         self._find, self.loose, self.named = find, loose, named
+        self.seen, self.unseen = seen, unseen
         self._found: dict[str, Found | Violation] = {}
-        self._touched: dict[Any, str] = {}
+        self._touched: set[Any] = set()
         self.changes: list[FileChange] = []
         self.repairs: list[Repair] = []
         self.violations: list[Violation] = []
@@ -139,14 +149,11 @@ class _Work:
         if isinstance(found, Violation):
             self.refuse(found, operation.at, operation.path)
             return
-        first = self._touched.setdefault(found.key, operation.at)
-        if first != operation.at or any(change.found.key == found.key for change in self.changes):
-            self.refuse(
-                Violation("same_file_twice", "", "two operations of the call are about this file"),
-                operation.at,
-                found.path,
-            )
+        if found.key in self._touched:
+            wrong = Violation("same_file_twice", "", "two operations of the call are about this file")
+            self.refuse(wrong, operation.at, found.path)
             return
+        self._touched.add(found.key)
         if isinstance(operation, Modify):
             self._modify(operation, found)
         elif isinstance(operation, Create):
@@ -163,12 +170,19 @@ class _Work:
         return found.data if self._expected(operation.expect, found, operation.at) else None
 
     def _expected(self, expect: str | None, found: Found, at: str) -> bool:
-        if expect is not None and found.data is not None and version(found.data) != expect:
-            self.refuse(
-                Violation("stale", "", "the file was changed since it was read", hint="read it again"), at, found.path
-            )
-            return False
-        return True
+        """Whether a file, if there is one, is as the caller has seen it."""
+        if found.data is None:
+            return True
+        expect = expect or self.seen.get(found.path)
+        if expect is None and not self.unseen:
+            wrong = Violation("not_read", "", "the file was not read yet", hint="read it first")
+            self.refuse(wrong, at, found.path)
+        elif expect is not None and version(found.data) != expect:
+            wrong = Violation("stale", "", "the file was changed since it was read", hint="read it again")
+            self.refuse(wrong, at, found.path)
+        else:
+            return True
+        return False
 
     def _read(self, data: bytes, encoding: str | None, at: str, path: str) -> Text | None:
         text = read(data, encoding)
@@ -206,7 +220,7 @@ class _Work:
         elif target.data is not None or target.key in self._touched:
             self.refuse(Violation("exists", "", "there is a file at the new path"), operation.at, target.path)
         else:
-            self._touched[target.key] = operation.at
+            self._touched.add(target.key)
             self.changes.append(FileChange(found, None, text, done.pieces, moved_to=target.path, at=operation.at))
             self.changes.append(FileChange(target, done.data, mode=found.mode, at=operation.at))
 

@@ -114,6 +114,20 @@ _ROWS = (
         "--- and +++ lines of a unified diff before a chunk are left out.",
         "--- a/x.py",
     ),
+    Rule(
+        "patch_anchor",
+        "patch",
+        1,
+        "An @@ line that the chunk itself begins with says nothing more than the chunk.",
+        "@@ def f(): followed by the context line def f():",
+    ),
+    Rule(
+        "patch_end_note",
+        "patch",
+        1,
+        "The note that a file has no newline at its end is left out; the end stays as it is.",
+        "\\ No newline at end of file",
+    ),
 )
 
 RULES = MappingProxyType({rule.name: rule for rule in _ROWS})

@@ -134,19 +134,28 @@ class Workspace:
         """What is in a folder, sorted; folders end in `/`."""
         return self._store.names(path)
 
-    def apply(self, operations: Sequence[Operation], *, dry_run: bool = False) -> Done:
+    def apply(
+        self,
+        operations: Sequence[Operation],
+        *,
+        dry_run: bool = False,
+        seen: Mapping[str, str] | None = None,
+        unseen: bool = True,
+    ) -> Done:
         """Do all operations, or none.
 
         Args:
             operations: What to do; all are matched against the files as they are.
             dry_run: Find out what would be done, and write nothing.
+            seen: Path -> version that the caller has seen; another version refuses, as an operation's `expect` does.
+            unseen: Whether a file that is not in `seen` may be changed.
         """
         paths = [path for one in operations for path in (one.path, getattr(one, "to", None)) if path]
         with self._store.hold(paths) as held:
             if isinstance(held, Violation):
                 return Done(violations=(held,))
             find, commit = held
-            planned = plan(operations, find, loose=self.loose)
+            planned = plan(operations, find, loose=self.loose, seen=seen, unseen=unseen)
             if planned.violations:
                 return Done(violations=tuple(self._with_hint(one, operations) for one in planned.violations))
             done = Done(planned.changes, planned.repairs, notes=planned.notes)
