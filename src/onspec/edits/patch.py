@@ -79,7 +79,7 @@ def parse(text: str, at: str = "") -> Patch:
     reader = _Reader(body.split("\n"), at, repairs=repairs)
     try:
         _envelope(reader)
-        operations = []
+        operations: list[Operation] = []
         while reader.more:
             if not reader.line.strip():
                 reader.place += 1

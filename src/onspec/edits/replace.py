@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from onspec.audit import Repair, Violation
 from onspec.edits.carry import Refusal, carry
@@ -209,7 +210,7 @@ class _Work:
         if not places:
             self._not_found(change, one.old)
         elif isinstance(change, Replace) and change.every:
-            for before, after in zip(places, places[1:], strict=False):
+            for before, after in pairwise(places):
                 if after.start < before.end:
                     self.refuse(
                         "not_unique",

@@ -416,9 +416,9 @@ class FileTools:
             names = self.workspace.names(view.path) if content.code == "not_a_file" else content
             if isinstance(names, Violation):
                 return _refused((content,), repairs)
-            shown = names[:MOST_LINES]
-            more = [f"... {len(names) - len(shown)} more"] if len(names) > len(shown) else []
-            return Answer("\n".join([f"{view.path}: {len(names)} entries", *shown, *more]), repairs=repairs)
+            listed = names[:MOST_LINES]
+            more = [f"... {len(names) - len(listed)} more"] if len(names) > len(listed) else []
+            return Answer("\n".join([f"{view.path}: {len(names)} entries", *listed, *more]), repairs=repairs)
         shown = _shown(content, view)
         if isinstance(shown, Violation):
             return _refused((shown,), repairs)
