@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from killing import SCENARIOS, commit, in_child
 from onspec.edits.workspace import Workspace
+from tests.edits.killing import SCENARIOS, commit, in_child
 
 
 def tree(root: Path) -> dict[str, tuple[bytes | None, int]]:

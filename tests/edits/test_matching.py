@@ -59,7 +59,7 @@ DONE = [
         "wait… now\n".encode(),
         "wait... now",
         "wait.. now",
-        "wait.. now\n".encode(),
+        b"wait.. now\n",
         ("unicode_lookalikes",),
     ),
     (
