@@ -12,6 +12,8 @@ from onspec.errors import OnspecError
 COMMANDS: dict[str, tuple[str, str]] = {
     # name: (module:attribute, one line of help)
     "demo": ("onspec.cli.demo:demo", "Run broken calls through onspec and compare the outcome with other libraries."),
+    "edit": ("onspec.cli.edit:edit", "Apply, preview or take back edits that cannot leave a file half changed."),
+    "mcp": ("onspec.cli.mcp:mcp", "Serve the edit tools over MCP, on stdio or HTTP."),
     "check": ("onspec.cli.check:check", "Check one call, or a file of calls, against its tool."),
 }
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 
-from onspec.audit import Violation
+from onspec.audit import Repair, Violation
 from onspec.edits.plan import FileChange
 from onspec.edits.text import Text, read
 from onspec.edits.workspace import Done
@@ -201,8 +201,14 @@ def _cut(line: str) -> str:
     return line if len(line) <= WIDTH else f"{line[:WIDTH]}... ({len(line)} characters)"
 
 
-def told(done: Done, dry_run: bool = False) -> str:
-    """What a model is told after an edit."""
+def told(done: Done, dry_run: bool = False, mended: Sequence[Repair] = ()) -> str:
+    """What a model is told after an edit.
+
+    Args:
+        done: What became of it.
+        dry_run: Whether nothing was written.
+        mended: What was mended in the call itself.
+    """
     if not done.ok:
         return refusal(done.violations)
     head = ["Nothing was written; this is what would be done." if dry_run else "Done."]
@@ -212,6 +218,8 @@ def told(done: Done, dry_run: bool = False) -> str:
         else:
             word = "deleted" if change.after is None else "created" if change.before is None else "edited"
             head.append(f"{word} {change.path}")
+    for repair in mended:
+        head.append(f"the call was mended: {repair.rule} {repair.path}".rstrip())
     for repair in done.repairs:
         head.append(f"matched loosely: {repair.rule} ({repair.path or 'call'})")
     head += done.notes

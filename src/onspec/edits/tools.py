@@ -14,7 +14,7 @@ from onspec.check import check
 from onspec.contract.tool import Effect, Grammar, Tool
 from onspec.contract.toolset import Toolset
 from onspec.edits.answer import numbered, refusal, told
-from onspec.edits.edit import Create, Insert, Modify, Replace, Request, Undo, View, Write
+from onspec.edits.edit import Create, Delete, Insert, Modify, Operation, Replace, Request, Undo, View, Write
 from onspec.edits.patch import GRAMMAR, parse, parse_operation
 from onspec.edits.workspace import Content, Done, Workspace
 from onspec.errors import InputError
@@ -334,6 +334,7 @@ class FileTools:
         kinds: Keys of `KINDS`. No two of one name.
         policy: What may be mended in a call; `safe` where None.
         require_read: Whether a file that exists has to be read before it is changed.
+        encoding: Encoding of the files, where the caller knows it and they do not say.
 
     Raises:
         InputError: A key is not one of `KINDS`, or two tools have one name.
@@ -346,8 +347,9 @@ class FileTools:
         *,
         policy: Policy | None = None,
         require_read: bool = False,
+        encoding: str | None = None,
     ) -> None:
-        self.workspace, self.policy, self.require_read = workspace, policy, require_read
+        self.workspace, self.policy, self.require_read, self.encoding = workspace, policy, require_read, encoding
         self.kinds: dict[str, Kind] = {}
         for key in kinds:
             kind = KINDS.get(key)
@@ -359,13 +361,21 @@ class FileTools:
         self.toolset = Toolset(kind.tool for kind in self.kinds.values())
         self._seen: dict[str, str] = {}
 
-    def call(self, name: str, arguments: str | bytes | dict[str, Any], finish_reason: str | None = None) -> Answer:
+    def call(
+        self,
+        name: str,
+        arguments: str | bytes | dict[str, Any],
+        finish_reason: str | None = None,
+        *,
+        dry_run: bool = False,
+    ) -> Answer:
         """Do what a model asks for.
 
         Args:
             name: The tool's name as the model wrote it.
             arguments: The arguments exactly as the model wrote them; for a free-form tool the text.
             finish_reason: Why the model stopped, where it is known; a call cut off by the length limit is refused.
+            dry_run: Find out what would be done, and write nothing.
 
         Returns:
             What to tell the model. Never raises for what a model wrote.
@@ -385,24 +395,28 @@ class FileTools:
         elif isinstance(value, bytes):
             value = value.decode("utf-8", "replace")
         request, mended = kind.request(value)
-        return self._do(request, repairs + mended)
+        return self._do(request, repairs + mended, dry_run)
 
-    def _do(self, request: Built, repairs: tuple[Repair, ...]) -> Answer:
+    def _do(self, request: Built, repairs: tuple[Repair, ...], dry_run: bool) -> Answer:
         if isinstance(request, Violation):
             return _refused((request,), repairs)
         if isinstance(request, View):
             return self._look(request, repairs)
         if isinstance(request, Undo):
+            if dry_run:
+                return _refused((Violation("no_dry_run", "", "an undo cannot be tried"),), repairs)
             done = self.workspace.undo(request.path)
         else:
-            done = self.workspace.apply(request, seen=self._seen, unseen=not self.require_read)
-        if done.ok:
+            operations = request if self.encoding is None else tuple(self._encoded(one) for one in request)
+            unseen = not self.require_read
+            done = self.workspace.apply(operations, dry_run=dry_run, seen=self._seen, unseen=unseen)
+        if done.ok and not dry_run:
             for change in done.changes:
                 self._seen.pop(change.path, None)
             self._seen |= done.versions or {}
         versions = list((done.versions or {}).values())
         return Answer(
-            told(with_(done, repairs=repairs + done.repairs)),
+            told(done, dry_run, repairs),
             not done.ok,
             repairs + done.repairs,
             done.violations,
@@ -410,8 +424,11 @@ class FileTools:
             versions[0] if len(versions) == 1 else None,
         )
 
+    def _encoded(self, operation: Operation) -> Operation:
+        return operation if isinstance(operation, Delete) else with_(operation, encoding=self.encoding)
+
     def _look(self, view: View, repairs: tuple[Repair, ...]) -> Answer:
-        content = self.workspace.read(view.path)
+        content = self.workspace.read(view.path, self.encoding)
         if isinstance(content, Violation):
             names = self.workspace.names(view.path) if content.code == "not_a_file" else content
             if isinstance(names, Violation):
