@@ -1,4 +1,4 @@
-"""A commit that is killed at any system call leaves, once the root is opened again, all of the old or all of the new."""
+"""A commit that is killed at any system call leaves, once the root is opened again, all old or all new."""
 
 from __future__ import annotations
 

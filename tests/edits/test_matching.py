@@ -1,4 +1,4 @@
-"""What one file looks like after edits: every looser match by its rule, every refusal with its reason, byte for byte."""
+"""What one file looks like after edits: every looser match by its rule, every refusal with its reason."""
 
 from __future__ import annotations
 

@@ -41,8 +41,8 @@ def mcp(
 ) -> None:
     """Serve the edit tools over MCP: on stdio, or over streamable HTTP on this machine.
 
-    Every edit is all or nothing and survives a crash; old text must match exactly once; a file that was changed since the
-    client read it is not edited. The client starts the server, for example with
+    Every edit is all or nothing and survives a crash; old text must match exactly once; a file that was changed since
+    the client read it is not edited. The client starts the server, for example with
 
         {"command": "onspec", "args": ["mcp", "--root", "/path/to/project"]}
 

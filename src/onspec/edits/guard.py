@@ -29,8 +29,8 @@ def unwritable(text: str, at: str, old: str = "") -> Violation | None:
     """Why a text that a model wrote must not be written, or None.
 
     A lone surrogate is half a character. Closers of call markup at the end, or a closer followed by the opening of the
-    next parameter, that have no opener in the text, have leaked from the call into the value, unless `old`, the text that
-    this one replaces, has the same.
+    next parameter, that have no opener in the text, have leaked from the call into the value, unless `old`, the text
+    that this one replaces, has the same.
     """
     if not _is_whole(text):
         return Violation(

@@ -22,8 +22,8 @@ SAMPLE, SAMPLES = 512, 8
 def occurrences(hay: bytes, needles: Sequence[bytes], most: int) -> list[list[int]]:
     """Offsets, ascending, of every needle; overlapping ones count, and no more than `most` are listed for each.
 
-    Many needles of 9 bytes and more cost a few passes over `hay` together. The others, and those all of whose parts stand
-    in `hay` again and again, cost a pass each.
+    Many needles of 9 bytes and more cost a few passes over `hay` together. The others, and those all of whose parts
+    stand in `hay` again and again, cost a pass each.
     """
     left = list(dict.fromkeys(needles))
     found: dict[bytes, list[int]] = {}

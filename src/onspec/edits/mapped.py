@@ -77,7 +77,7 @@ class Mapped:
         return changed
 
     def start(self, place: int) -> int | None:
-        """Where in the source the character at `place` begins, or None where it is the inside of one that was replaced."""
+        """Where in the source the character at `place` begins, or None inside one that was replaced."""
         found: int | None = place
         for layer in self._layers:
             if found is None:

@@ -29,8 +29,8 @@ LOOPBACK = ("127.0.0.1", "::1", "localhost")
 """Hosts on which the server may listen: it has no authentication of its own."""
 
 INSTRUCTIONS = (
-    "Read and edit files under one folder. Edits are all or nothing, old text must match exactly once, and a refusal says "
-    "where to look. A file that was changed by somebody else since you read it has to be read again."
+    "Read and edit files under one folder. Edits are all or nothing, old text must match exactly once, and a refusal "
+    "says where to look. A file that was changed by somebody else since you read it has to be read again."
 )
 
 

@@ -1,4 +1,4 @@
-"""The V4A patch text (`*** Begin Patch`): files added, updated, moved and deleted, by context instead of line numbers."""
+"""The V4A patch text (`*** Begin Patch`): files added, updated, moved and deleted, by context, not line numbers."""
 
 from __future__ import annotations
 
@@ -71,8 +71,8 @@ def parse(text: str, at: str = "") -> Patch:
         at: JSON Pointer to it in the call.
 
     Returns:
-        Operations, one a file section; or a violation that names the line. A patch without its end is never used: it may
-        have been cut off.
+        Operations, one a file section; or a violation that names the line. A patch without its end is never used: it
+        may have been cut off.
     """
     repairs: list[Repair] = []
     body = _unwrapped(text, at, repairs).replace("\r\n", "\n")

@@ -35,7 +35,7 @@ TRAIL_WIDTH = 2_000
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """One replaced part of a file: start and end in the old bytes, the bytes that were there, and those that are now."""
+    """One replaced part of a file: start and end in the old bytes, the bytes that were there, and the new ones."""
 
     start: int
     end: int
@@ -76,8 +76,8 @@ class _Cut:
 def replace(text: Text, changes: Sequence[Change], *, loose: bool = True) -> Replaced:
     """Apply changes to a file's text, all or none.
 
-    Every change is matched against the text as it is; their order has no meaning. Each `Replace` matches once (or is for
-    every match), each `Lines` once, at the strictest level at which it matches at all. Matched parts do not overlap.
+    Every change is matched against the text as it is; their order has no meaning. Each `Replace` matches once (or is
+    for every match), each `Lines` once, at the strictest level at which it matches at all. Matched parts do not overlap.
 
     Args:
         text: The file.
@@ -362,7 +362,7 @@ class _Work:
         return "nothing in the file is like it; read the file again" if self.text.view else "the file is empty"
 
     def _like(self, old: str) -> str | None:
-        passage = nearest(self.decoded, plain_newlines(old))
+        passage = nearest(plain_newlines(self.decoded), plain_newlines(old))
         if passage is None:
             return None
         lines = f"line {passage.first}" if passage.first == passage.last else f"lines {passage.first}-{passage.last}"

@@ -30,7 +30,7 @@ _ROWS = (
         "line_endings",
         "edit",
         1,
-        "CRLF, LF and (in a file that has no LF) CR match one another; new lines take the end of the lines around them.",
+        "CRLF, LF and (in a file without LF) CR match one another; new lines take the end of the lines around them.",
         "a⏎b in a file of CRLF lines",
     ),
     Rule(
@@ -67,15 +67,15 @@ _ROWS = (
         "html_entities",
         "edit",
         8,
-        "&lt; &gt; &amp; &quot; &#39; in the old text match the character they mean. In text that is new they are refused.",
+        "&lt; &gt; &amp; &quot; &#39; in the old text match what they mean. In text that is new they are refused.",
         "a &lt; b where the file has a < b",
     ),
     Rule(
         "line_numbers",
         "edit",
         8,
-        "Line numbers copied from a listing in front of every old line are left out, where they are the true numbers of "
-        "the lines that match. Numbers in front of lines that are new are refused.",
+        "Line numbers copied from a listing in front of every old line are left out, where they are the true numbers "
+        "of the lines that match. Numbers in front of lines that are new are refused.",
         "12→return x where line 12 is return x",
     ),
     Rule(

@@ -152,8 +152,8 @@ def read(data: bytes, declared: str | None = None) -> Text | Violation:
     """A file's bytes as text.
 
     Order: a byte order mark; the declared encoding; UTF-8 where the bytes are UTF-8 (and a declaration inside the file
-    where they are ASCII); a declaration inside the file; UTF-8 with stray bytes; Western 8-bit text; else unknown, where
-    only ASCII text can be matched and written.
+    where they are ASCII); a declaration inside the file; UTF-8 with stray bytes; Western 8-bit text; else unknown,
+    where only ASCII text can be matched and written.
 
     Returns:
         The text, or a violation where the declared encoding does not exist or would lose bytes.

@@ -206,21 +206,24 @@ _EDITOR_SCHEMA = _object(
     insert_text=_string("For insert: the lines to insert"),
 )
 
-_EDITOR_HELP = "View, create and edit text files. create makes a new file only. str_replace replaces text that must stand exactly once."
+_EDITOR_HELP = (
+    "View, create and edit text files. create makes a new file only. "
+    "str_replace replaces text that must stand exactly once."
+)
 
 _PATCH_HELP = (
     "Change files with a patch: *** Begin Patch, then for every file *** Add File: PATH with lines that begin with +, "
-    "*** Delete File: PATH, or *** Update File: PATH (with *** Move to: PATH to rename) and chunks of lines that begin with "
-    "a space (context), - (old) or + (new), and *** End Patch. The context and old lines of a chunk must stand exactly once "
-    "in the file, or once below the line named by @@ LINE. All files change or none."
+    "*** Delete File: PATH, or *** Update File: PATH (with *** Move to: PATH to rename) and chunks of lines that begin "
+    "with a space (context), - (old) or + (new), and *** End Patch. The context and old lines of a chunk must stand exactly "
+    "once in the file, or once below the line named by @@ LINE. All files change or none."
 )
 
 KINDS: Mapping[str, Kind] = MappingProxyType(
     {
         "nested": _kind(
             "edit",
-            "Replace text in one file. Every oldText must stand exactly once in the file as it is now, and edits must not "
-            "overlap. All edits are done or none. Keep oldText short, but unique.",
+            "Replace text in one file. Every oldText must stand exactly once in the file as it is now, and edits must "
+            "not overlap. All edits are done or none. Keep oldText short, but unique.",
             _object(
                 ("path", "edits"),
                 path=_PATH,
@@ -318,7 +321,7 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
         ),
     }
 )
-"""Key -> kind of tool. The three keys of `apply_patch` are its JSON form, its free-form, and the built-in's operation."""
+"""Key -> kind of tool. The keys of `apply_patch` are its JSON form, its free form, and the built-in's operation."""
 
 DEFAULT = ("nested", "flat", "text_editor", "patch", "write", "read")
 
@@ -326,8 +329,8 @@ DEFAULT = ("nested", "flat", "text_editor", "patch", "write", "read")
 class FileTools:
     """Edit tools on a workspace, for one conversation.
 
-    The tools remember which version of a file this conversation has seen: a file that somebody else changed since is not
-    edited until it is read again.
+    The tools remember which version of a file this conversation has seen: a file that somebody else changed since is
+    not edited until it is read again.
 
     Args:
         workspace: Where the files are.
