@@ -76,8 +76,8 @@ class _Cut:
 def replace(text: Text, changes: Sequence[Change], *, loose: bool = True) -> Replaced:
     """Apply changes to a file's text, all or none.
 
-    Every change is matched against the text as it is; their order has no meaning. Each `Replace` matches once (or is
-    for every match), each `Lines` once, at the strictest level at which it matches at all. Matched parts do not overlap.
+    Every change is matched against the text as it is; their order has no meaning. A `Replace` matches once (or is
+    for every match), a `Lines` once, at the strictest level at which it matches at all. Matched parts do not overlap.
 
     Args:
         text: The file.

@@ -214,8 +214,8 @@ _EDITOR_HELP = (
 _PATCH_HELP = (
     "Change files with a patch: *** Begin Patch, then for every file *** Add File: PATH with lines that begin with +, "
     "*** Delete File: PATH, or *** Update File: PATH (with *** Move to: PATH to rename) and chunks of lines that begin "
-    "with a space (context), - (old) or + (new), and *** End Patch. The context and old lines of a chunk must stand exactly "
-    "once in the file, or once below the line named by @@ LINE. All files change or none."
+    "with a space (context), - (old) or + (new), and *** End Patch. The context and old lines of a chunk must stand "
+    "exactly once in the file, or once below the line named by @@ LINE. All files change or none."
 )
 
 KINDS: Mapping[str, Kind] = MappingProxyType(

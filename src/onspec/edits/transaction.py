@@ -166,6 +166,10 @@ class _Work:
                         return self
                 os.close(self.folder)  # another process took it for a leftover before it was locked
         except OSError as error:
+            if self.folder >= 0:
+                os.close(self.folder)
+            with contextlib.suppress(OSError):
+                os.rmdir(self.name, dir_fd=self.root)
             raise CommitError(refused(error), 0) from None
 
     def __exit__(self, *_: object) -> None:

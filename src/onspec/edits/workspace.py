@@ -63,8 +63,8 @@ class Workspace:
     """Files under a root on disk, edited so that they are always whole.
 
     A commit is all or nothing, for one file or many, also when the process is killed or the machine stops: what was
-    left halfway is finished or cleared away when the root is opened next. Processes that edit through a `Workspace` wait for
-    one another. No path leads out of the root.
+    left halfway is finished or cleared away when the root is opened next. Processes that edit through a `Workspace`
+    wait for one another. No path leads out of the root.
 
     Args:
         root: The folder.
