@@ -65,8 +65,7 @@ def mcp(
             mcp_server.serve_stdio(new_tools)
         else:
             host, port = _address(address)
-            click.echo(f"serving {root} at http://{host}:{port}/mcp", err=True)
-            mcp_server.serve_http(new_tools, host, port)
+            mcp_server.serve_http(new_tools, host, port, lambda url: click.echo(f"serving {root} at {url}", err=True))
 
 
 def _address(text: str) -> tuple[str, int]:

@@ -65,7 +65,7 @@ def _diff_lines(changes: Sequence[FileChange]) -> Iterator[str]:
         yield f"+++ {new}"
         for hunk in hunks(change):
             yield hunk.header
-            yield from (line for row in hunk.lines for line in row.split("\n\\"))
+            yield from hunk.lines
 
 
 def hunks(change: FileChange) -> list[Hunk]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 from collections import OrderedDict
 from collections.abc import Callable
 from importlib.metadata import version
@@ -40,14 +41,18 @@ def server(new_tools: Callable[[], FileTools]) -> Server[Any]:
     Args:
         new_tools: Makes the tools for one conversation. Over stdio there is one; over HTTP one for each session id, and
             one for all calls without.
+
+    Raises:
+        InputError: One of the tools takes free text, which MCP cannot say.
     """
     sessions: OrderedDict[str, FileTools] = OrderedDict()
     first = new_tools()
+    described = [_described(kind) for kind in first.kinds.values()]
 
     async def list_tools(
         context: ServerRequestContext[Any, Any], params: types.PaginatedRequestParams | None
     ) -> types.ListToolsResult:
-        return types.ListToolsResult(tools=[_described(kind) for kind in first.kinds.values()])
+        return types.ListToolsResult(tools=described)
 
     async def call_tool(
         context: ServerRequestContext[Any, Any], params: types.CallToolRequestParams
@@ -122,15 +127,28 @@ def serve_stdio(new_tools: Callable[[], FileTools]) -> None:
     anyio.run(run)
 
 
-def serve_http(new_tools: Callable[[], FileTools], host: str, port: int) -> None:
-    """Serve clients over streamable HTTP at `/mcp`, until stopped.
+def serve_http(
+    new_tools: Callable[[], FileTools], host: str, port: int, announce: Callable[[str], None] = lambda url: None
+) -> None:
+    """Serve clients over streamable HTTP, until stopped.
+
+    Args:
+        new_tools: Makes the tools for one conversation.
+        host: This machine, by one of the names in `LOOPBACK`.
+        port: The port; 0 is any that is free.
+        announce: Told the address once clients can connect to it.
 
     Raises:
-        InputError: The host is not this machine: the server has no authentication.
+        InputError: The host is not this machine: the server has no authentication. Or the port is in use.
     """
     if host not in LOOPBACK:
-        raise InputError(
-            f"{host} is not this machine; the server has no authentication, so put a proxy with one before it"
-        )
+        raise InputError(f"{host} is not this machine; the server has no authentication, so put a proxy before it")
     app = server(new_tools).streamable_http_app(host=host)
-    uvicorn.run(app, host=host, port=port, log_level="warning")
+    try:
+        listening = socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
+    except OSError as error:
+        raise InputError(f"cannot listen at {host}:{port}: {error.strerror}") from None
+    with listening:
+        shown = f"[{host}]" if ":" in host else host
+        announce(f"http://{shown}:{listening.getsockname()[1]}/mcp")
+        uvicorn.Server(uvicorn.Config(app, log_level="warning")).run(sockets=[listening])

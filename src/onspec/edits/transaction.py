@@ -165,6 +165,7 @@ class _Work:
                     if os.stat(self.name, dir_fd=self.root).st_ino == os.fstat(self.folder).st_ino:
                         return self
                 os.close(self.folder)  # another process took it for a leftover before it was locked
+                self.folder = -1
         except OSError as error:
             if self.folder >= 0:
                 os.close(self.folder)
