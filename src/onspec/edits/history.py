@@ -10,12 +10,14 @@ import os
 import time
 import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
 from onspec.edits.plan import FileChange
-from onspec.edits.transaction import version
+
+SURE, PENDING = ".json", ".pending"
+"""Endings of the files of entries: come into effect, and about to."""
 
 MOST_ENTRIES = 200
 """Entries that are kept; older ones go."""
@@ -30,19 +32,19 @@ class Record:
 
     Attributes:
         path: The file, from the root.
-        before: Version of its content before, or None where there was no file.
         after: Version of its content after, or None where there is none.
         pieces: For a file changed in parts: start and length in the new bytes, and the old bytes.
         whole: For another: the old bytes, or None where there was no file.
+        existed: Whether there was a file.
         mode: Its permission bits before.
         folders: How many folders above it were made.
     """
 
     path: str
-    before: str | None
     after: str | None
     pieces: tuple[tuple[int, int, bytes], ...] = ()
     whole: bytes | None = None
+    existed: bool = True
     mode: int = 0
     folders: int = 0
 
@@ -57,17 +59,29 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One commit that can be taken back: its id (they sort by time), when it was (seconds since 1970), its files."""
+    """One commit that can be taken back.
+
+    Attributes:
+        id: Its name; they sort by time.
+        when: When it was, in seconds since 1970.
+        files: What it did.
+        sure: Whether it came into effect; False for one whose process stopped before it could say so.
+    """
 
     id: str
     when: float
     files: tuple[Record, ...]
+    sure: bool = False
 
 
 class History(Protocol):
     """Where entries are kept."""
 
-    def save(self, entry: Entry) -> None: ...
+    def save(self, entry: Entry) -> None:
+        """Keep an entry that is about to come into effect."""
+
+    def confirm(self, entry: Entry) -> None:
+        """It came into effect."""
 
     def drop(self, entry: Entry) -> None: ...
 
@@ -83,14 +97,14 @@ def entry_of(changes: Sequence[FileChange], versions: Sequence[str | None]) -> E
 
 
 def _record(change: FileChange, after: str | None) -> Record:
-    before = None if change.before is None else version(change.before)
     if change.pieces and change.after is not None:
         pieces, shift = [], 0
         for piece in change.pieces:
             pieces.append((piece.start + shift, len(piece.new), piece.old))
             shift += len(piece.new) - len(piece.old)
-        return Record(change.path, before, after, tuple(pieces), None, change.found.mode)
-    return Record(change.path, before, after, (), change.before, change.found.mode, change.found.missing)
+        return Record(change.path, after, tuple(pieces), mode=change.found.mode)
+    existed = change.before is not None
+    return Record(change.path, after, (), change.before, existed, change.found.mode, change.found.missing)
 
 
 class MemoryHistory:
@@ -101,6 +115,9 @@ class MemoryHistory:
 
     def save(self, entry: Entry) -> None:
         self._entries = [entry, *self._entries][:MOST_ENTRIES]
+
+    def confirm(self, entry: Entry) -> None:
+        self._entries = [replace(kept, sure=True) if kept.id == entry.id else kept for kept in self._entries]
 
     def drop(self, entry: Entry) -> None:
         self._entries = [kept for kept in self._entries if kept.id != entry.id]
@@ -123,27 +140,31 @@ class DiskHistory:
         """Keep an entry. A history that cannot be written is no reason not to edit: then there is nothing to undo."""
         with contextlib.suppress(OSError):
             self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            new = self.folder / f"{entry.id}.new"
+            new = self.folder / f"{entry.id}{PENDING}"
             with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as file:
                 file.write(json.dumps(_to_json(entry)).encode())
-            new.rename(self.folder / f"{entry.id}.json")
+
+    def confirm(self, entry: Entry) -> None:
+        with contextlib.suppress(OSError):
+            (self.folder / f"{entry.id}{PENDING}").rename(self.folder / f"{entry.id}{SURE}")
             self._prune()
 
     def drop(self, entry: Entry) -> None:
-        with contextlib.suppress(OSError):
-            (self.folder / f"{entry.id}.json").unlink()
+        for ending in (SURE, PENDING):
+            with contextlib.suppress(OSError):
+                (self.folder / f"{entry.id}{ending}").unlink()
 
     def entries(self) -> list[Entry]:
         found = []
         for path in self._files():
             with contextlib.suppress(OSError, ValueError, KeyError, TypeError, zlib.error):
-                found.append(_from_json(json.loads(path.read_bytes())))
+                found.append(_from_json(json.loads(path.read_bytes()), path.suffix == SURE))
         return found
 
     def _files(self) -> list[Path]:
         """The entries' files, the newest first."""
         try:
-            return sorted((path for path in self.folder.iterdir() if path.suffix == ".json"), reverse=True)
+            return sorted((path for path in self.folder.iterdir() if path.suffix in (SURE, PENDING)), reverse=True)
         except OSError:
             return []
 
@@ -168,7 +189,7 @@ def _to_json(entry: Entry) -> dict[str, Any]:
         "files": [
             {
                 "path": os.fsencode(record.path).decode("latin-1"),
-                "before": record.before,
+                "existed": record.existed,
                 "after": record.after,
                 "pieces": [[start, length, _packed(old)] for start, length, old in record.pieces],
                 "whole": None if record.whole is None else _packed(zlib.compress(record.whole, 1)),
@@ -180,22 +201,23 @@ def _to_json(entry: Entry) -> dict[str, Any]:
     }
 
 
-def _from_json(value: dict[str, Any]) -> Entry:
+def _from_json(value: dict[str, Any], sure: bool) -> Entry:
     return Entry(
         value["id"],
         value["when"],
         tuple(
             Record(
                 os.fsdecode(file["path"].encode("latin-1")),
-                file["before"],
                 file["after"],
                 tuple((start, length, base64.b64decode(old)) for start, length, old in file["pieces"]),
                 None if file["whole"] is None else zlib.decompress(base64.b64decode(file["whole"])),
+                file["existed"],
                 file["mode"],
                 file["folders"],
             )
             for file in value["files"]
         ),
+        sure,
     )
 
 

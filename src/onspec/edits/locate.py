@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 from onspec.edits.index import occurrences
 from onspec.edits.mapped import Mapped, loosen, numbered
@@ -36,6 +37,11 @@ class Wanted:
     every: bool = False
     whole_lines: bool = False
     scope: Scope | None = None
+
+    @property
+    def needs_all(self) -> bool:
+        """Whether all matches have to be looked at, rather than enough to know that there are several."""
+        return self.every or self.whole_lines or self.scope is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,15 +106,14 @@ def locate(text: Text, wanted: Sequence[Wanted], loose: bool = True) -> list[Loc
 def _exact(
     text: Text, wanted: Sequence[Wanted], needles: Sequence[bytes], level: tuple[str, ...]
 ) -> list[Located | None]:
-    single = [n for n, one in enumerate(wanted) if not (one.every or one.whole_lines or one.scope)]
     starts: list[list[int]] = [[] for _ in wanted]
-    for number, some in zip(single, occurrences(text.view, [needles[n] for n in single], MOST), strict=True):
-        starts[number] = some
+    for all_of_them, most in ((False, MOST), (True, MOST_EVERY)):
+        numbers = [n for n, one in enumerate(wanted) if one.needs_all == all_of_them]
+        for number, some in zip(numbers, occurrences(text.view, [needles[n] for n in numbers], most), strict=True):
+            starts[number] = some
     located: list[Located | None] = []
     for number, one in enumerate(wanted):
         length = len(needles[number])
-        if one.every or one.whole_lines or one.scope:
-            starts[number] = occurrences(text.view, [needles[number]], MOST_EVERY)[0]
         places = tuple(Place(s, s + length) for s in starts[number] if _fits(text, one, s, s + length))
         located.append(Located(places, level) if places else None)
     return located
@@ -193,7 +198,7 @@ def _loose(
     pattern = old.text
     if not pattern.strip():
         return None
-    most = MOST_EVERY if one.every or one.whole_lines or one.scope else MOST
+    most = MOST_EVERY if one.needs_all else MOST
     whole = one.whole_lines or "indentation" in level or "line_numbers" in level
     ends_line = not pattern.endswith("\n") and one.old[-1:] in " \t"
     places: list[Place] = []
@@ -225,10 +230,9 @@ def _line_bounds(text: str, at: int, end: int, whole: bool) -> bool:
 def line_starts(view: bytes) -> list[int]:
     """Where each line of a view begins."""
     newline = b"\n" if b"\n" in view else b"\r"
-    starts, at = [0], view.find(newline)
-    while at >= 0:
-        starts.append(at + 1)
-        at = view.find(newline, at + 1)
+    lengths = map(len, view.split(newline))
+    starts = [0, *accumulate(map((1).__add__, lengths))]
+    starts.pop()
     if starts[-1] == len(view) and len(starts) > 1:
         starts.pop()
     return starts

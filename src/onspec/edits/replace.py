@@ -106,6 +106,7 @@ class _Work:
         self.cuts: list[_Cut] = []
         self.repairs: list[Repair] = []
         self.violations: list[Violation] = []
+        self.has_cr = b"\r" in text.view
         self._starts: list[int] | None = None
         self._decoded: str | None = None
 
@@ -322,15 +323,15 @@ class _Work:
             self._add(_Cut(first, last, part, whole, number), at, True)
 
     def _ends_differ(self, place: Place, old: str) -> bool:
-        return (
-            "\n" in old and self.text.has_cr and self.text.to_view(old) != self.text.view[place.start : place.end]
-        ) or ("\r" in old and b"\r" not in self.text.view)
+        if not self.has_cr:
+            return "\r" in old
+        return "\n" in old and self.text.to_view(old) != self.text.view[place.start : place.end]
 
     def _add(self, cut: _Cut, at: str, loose: bool) -> None:
         """Keep a cut, its line ends those of the lines around it."""
         new = plain_newlines(cut.new) if loose else cut.new
         if "\n" in new and "\r" not in new:
-            newline = self.text.newline_at(cut.start)
+            newline = self.text.newline_at(cut.start) if self.has_cr else "\n"
             if newline != "\n":
                 new = new.replace("\n", newline)
                 if not loose:

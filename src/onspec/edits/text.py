@@ -128,18 +128,12 @@ class Text:
         part = self.view[start:end].decode("utf-8", self._errors)
         return len(part.encode(self.encoding.name, self.encoding.errors))
 
-    @property
-    def has_cr(self) -> bool:
-        return b"\r" in self.view
-
     def line_of(self, offset: int) -> int:
         """Number, from 1, of the line of an offset into the view."""
         return self.view.count(b"\n", 0, offset) + 1
 
     def newline_at(self, offset: int) -> str:
-        """The line end used at an offset into the view: of that line, else of the line before, else LF."""
-        if b"\r" not in self.view:
-            return "\n"
+        """The line end used at an offset into a view that has a CR: of that line, else of the line before."""
         end = self.view.find(b"\n", offset)
         if end < 0:
             end = self.view.rfind(b"\n", 0, offset)

@@ -212,6 +212,7 @@ class Workspace:
             self._history.drop(entry)
             at = done.changes[error.step].at
             return Done(violations=(with_(error.violation, path=at),))
+        self._history.confirm(entry)
         named = {one.path: name for one, name in zip(done.changes, versions, strict=True) if name is not None}
         return with_(done, versions=named, undo=entry.id)
 
@@ -233,28 +234,25 @@ class Workspace:
 
 
 def _undone(entry: Entry, find: Find) -> list[FileChange] | Violation | None:
-    """The changes that take an entry back; None where it is not in effect."""
-    changes, untouched = [], 0
+    """The changes that take an entry back; None where it never came into effect."""
+    changes: list[FileChange] = []
     wrong: Violation | None = None
     for record in entry.files:
         found = find(record.path)
         if isinstance(found, Violation):
             return found
-        now = None if found.data is None else version(found.data)
-        if now == record.before and now != record.after:
-            untouched += 1
-        if now != record.after:
+        if (None if found.data is None else version(found.data)) != record.after:
             message = f"{record.path} was changed since the edit; it cannot be taken back"
-            wrong = Violation("changed_since", "", message)
+            wrong = wrong or Violation("changed_since", "", message)
             continue
         changes.append(FileChange(found, _before(record, found), mode=record.mode))
-    if untouched == len(entry.files):
+    if wrong and not entry.sure:
         return None
     return wrong or changes
 
 
 def _before(record: Record, found: Found) -> bytes | None:
-    if record.before is None:
+    if not record.existed:
         return None
     return record.undone(found.data) if record.pieces and found.data is not None else record.whole
 
