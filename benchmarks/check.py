@@ -214,9 +214,9 @@ def page(result: dict[str, Any]) -> str:
     lines = [
         "# What a check costs",
         "",
-        "Written by `python benchmarks/check.py --write docs/speed.md`. Ratios are against orjson + jsonschema-rs doing",
-        "the bare parse and validation of the sound text in the same run: medians of rounds in which the two take",
-        "turns, in CPU time of one thread. The call is an `edit` whose texts are Python code.",
+        "Written by `python benchmarks/check.py --write docs/speed.md`. Ratios are against orjson + jsonschema-rs",
+        "doing the bare parse and validation of the sound text in the same run: medians of rounds in which the two",
+        "take turns, in CPU time of one thread. The call is an `edit` whose texts are Python code.",
         "",
         "| call | bytes | milliseconds | ratio | limit |",
         "|---|--:|--:|--:|--:|",

@@ -1,0 +1,1 @@
+"""Tests of the edit engine and the tools on it."""
