@@ -353,7 +353,7 @@ class _Judgement:
         origins = Origins(self.text, self.reading.edits)
         repairs: list[Repair] = []
         for step in steps:
-            span = (0, len(self.text.encode()))
+            span = (0, len(self.text.encode("utf-8", "surrogatepass")))
             place = places.get(step.origin.path)
             if place is not None:
                 keyed = step.rule in _KEY_RULES and not step.origin.inside
