@@ -20,7 +20,7 @@ from onspec.repair.garbage import misread
 from onspec.repair.guard import leaked
 from onspec.repair.policy import Policy
 from onspec.repair.read import Reading, read, repairs_of
-from onspec.repair.skeleton import endless, plain, sound
+from onspec.repair.skeleton import endless, markless, plain, sound
 from onspec.repair.spans import Origins, locate, numbers
 from onspec.repair.step import Step
 
@@ -190,7 +190,7 @@ def check(
     if (
         value.__class__ is dict
         and tool.is_valid(value)
-        and (_bare(text) if short and tool.schema.rigid else plain(value))
+        and (plain(value) if not tool.schema.rigid else _bare(text) if short else markless(value))
     ):
         return Outcome(tool, "accepted", value, arguments)
     return _slow(tool, arguments, text, value, policy, finish_reason)

@@ -53,11 +53,8 @@ def sound(text: str) -> Any:
 
 
 def exact(text: str) -> Any:
-    """The same by jiter, which is the faster for many small values."""
-    value = jiter.from_json(text.encode(), catch_duplicate_keys=True, allow_inf_nan=False, cache_mode="keys")
-    if endless(value):
-        raise ValueError("a number is too large")
-    return value
+    """The same by jiter, which is the faster for many small values; it reads 1e999 as infinity (`endless`)."""
+    return jiter.from_json(text.encode(), catch_duplicate_keys=True, allow_inf_nan=False, cache_mode="keys")
 
 
 def endless(value: Any) -> bool:
@@ -82,6 +79,21 @@ def ends_in_member(text: str) -> bool:
         return False
     before = text[max(0, quote - 80) : quote]
     return '", "' in before or '","' in before
+
+
+def markless(value: dict[str, Any]) -> bool:
+    """Whether no string of a value holds a `<`, for a value of objects, lists, strings and flags."""
+    stack: list[Any] = [value]
+    while stack:
+        item = stack.pop()
+        for inner in item.values() if item.__class__ is dict else item:
+            kind = inner.__class__
+            if kind is str:
+                if "<" in inner:
+                    return False
+            elif kind is not bool:
+                stack.append(inner)
+    return True
 
 
 def plain(value: dict[str, Any]) -> bool:
