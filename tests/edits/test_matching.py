@@ -22,6 +22,8 @@ DONE = [
     ("crlf kept", b"a\r\nb\r\nc\r\n", "a\nb", "a\nB\nb2", b"a\r\nB\r\nb2\r\nc\r\n", ("line_endings",)),
     ("crlf in new text only", b"a\r\nb\r\n", "a", "a\nx", b"a\r\nx\r\nb\r\n", ("line_endings",)),
     ("crlf written, lf file", b"a\nb\nc\n", "a\r\nb", "a\r\nB", b"a\nB\nc\n", ("line_endings",)),
+    ("a line end is never split", b"a\r\nb\r\n", "\nb", "\nc", b"a\r\nc\r\n", ("line_endings",)),
+    ("nor in a mixed file", b"x\na\r\nb\r\n", "\nb", "", b"x\na\r\n", ("line_endings",)),
     ("mixed ends", b"a\r\nb\nc\r\n", "b\nc", "b\nX\nc", b"a\r\nb\nX\nc\r\n", ()),
     ("old mac", b"a\rb\rc", "a\nb", "a\nB", b"a\rB\rc", ("line_endings",)),
     ("no final newline", b"a\nb", "b", "c", b"a\nc", ()),

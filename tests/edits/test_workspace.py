@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import resource
@@ -272,7 +273,7 @@ def test_any_failing_call_changes_nothing(root: Path, call: str, error: int) -> 
         lay()
         before = _tree(root)
         with Workspace(root, state=root.parent / "state") as workspace:
-            failing = Failing(call, at, error)
+            failing = Failing(call, at, OSError(error, os.strerror(error)))
             transaction.os, kept = failing, transaction.os  # type: ignore[attr-defined,assignment]
             try:
                 done = workspace.apply(operations)
@@ -287,6 +288,31 @@ def test_any_failing_call_changes_nothing(root: Path, call: str, error: int) -> 
     assert seen_done
 
 
+@pytest.mark.parametrize("call", ["write", "rename", "link", "fsync", "mkdir", "open", "unlink", "rmdir"])
+def test_a_stop_by_the_user_changes_nothing_or_all(root: Path, call: str) -> None:
+    """Ctrl-C at any call leaves all old or all new, at the latest when the root is opened again."""
+    operations = (Modify("a", FIX), Create("new/c", "x"), Modify("b", FIX, to="moved"), Delete("d"))
+    new = {"a": b"new", "moved": b"new", "new": None, "new/c": b"x"}
+    for at in range(1, 60):
+        for name in ("a", "b", "d"):
+            (root / name).write_bytes(b"old")
+        before = _tree(root)
+        with Workspace(root, state=root.parent / "state") as workspace:
+            failing = Failing(call, at, KeyboardInterrupt())
+            transaction.os, kept = failing, transaction.os  # type: ignore[attr-defined,assignment]
+            try:
+                with contextlib.suppress(KeyboardInterrupt):
+                    workspace.apply(operations)
+            finally:
+                transaction.os = kept  # type: ignore[attr-defined]
+        with Workspace(root, state=root.parent / "state") as workspace:
+            assert _tree(root) in (before, new), f"{call} number {at}"
+            if _tree(root) == new:
+                assert workspace.undo().ok
+        if failing.left > 0:
+            break
+
+
 def _tree(root: Path) -> dict[str, bytes | None]:
     return {str(path.relative_to(root)): path.read_bytes() if path.is_file() else None for path in root.rglob("*")}
 
@@ -294,7 +320,7 @@ def _tree(root: Path) -> dict[str, bytes | None]:
 class Failing:
     """`os`, where one call of one name fails."""
 
-    def __init__(self, name: str, at: int, error: int) -> None:
+    def __init__(self, name: str, at: int, error: BaseException) -> None:
         self.name, self.left, self.error = name, at, error
 
     def __getattr__(self, name: str) -> object:
@@ -305,7 +331,7 @@ class Failing:
         def call(*args: object, **kwargs: object) -> object:
             self.left -= 1
             if self.left == 0:
-                raise OSError(self.error, os.strerror(self.error))
+                raise self.error
             return found(*args, **kwargs)
 
         return call

@@ -9,7 +9,7 @@ from difflib import SequenceMatcher
 from onspec.edits.locate import Alignment, plain_newlines
 from onspec.edits.mapped import ESCAPED_LETTER, Mapped, loosen
 
-MOST_LINES = 400
+MOST_LINES = 200
 """Lines of old or new text up to which they are compared line by line; beyond, only the ends they share are kept."""
 
 Cut = tuple[int, int, str]

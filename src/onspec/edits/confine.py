@@ -90,7 +90,11 @@ class Root:
         """Where a path leads, or why it leads nowhere. The spot's descriptor is closed at the end of the block."""
         steps: list[tuple[int, str]] = []
         try:
-            yield self._walk(path, steps)
+            try:
+                found = self._walk(path, steps)
+            except OSError as error:
+                found = refused(error)
+            yield found
         finally:
             for folder, _ in steps:
                 os.close(folder)

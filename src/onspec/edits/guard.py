@@ -6,6 +6,9 @@ import re
 
 from onspec.audit import Violation
 
+WINDOW = 512
+"""Characters at the end of a text that are looked at for closers."""
+
 _CLOSERS = re.compile(
     r"(?:</(?:antml:)?(?P<name>parameter|invoke|function_calls|function|tool_call|tool_use|arg_value|"
     r"newText|oldText|new_string|old_string|new_str|old_str|file_text|insert_text|content|edits|path|file_path)>\s*)+\Z"
@@ -42,7 +45,7 @@ def unwritable(text: str, at: str, old: str = "") -> Violation | None:
         )
     if "</" not in text:
         return None
-    tail = _CLOSERS.search(text)
+    tail = _CLOSERS.search(text, max(0, len(text.rstrip()) - WINDOW))
     if tail and tail.group().strip() not in old:
         names = re.findall(r"</(?:antml:)?(\w+)>", tail.group())
         opened = re.search(rf"<(?:antml:)?{names[0]}\b", text[: tail.start()])

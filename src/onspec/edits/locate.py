@@ -93,18 +93,27 @@ def locate(text: Text, wanted: Sequence[Wanted], loose: bool = True) -> list[Loc
         wanted: What to look for. Strings without lone surrogates.
         loose: Whether looser rules may be tried.
     """
-    found: list[Located | None] = list(_exact(text, wanted, [one.old.encode() for one in wanted], ()))
-    for level in LEVELS if loose and text.encoding.name else ():
-        open_ = [number for number, one in enumerate(found) if one is None]
-        if not open_:
+    newline = _only_newline(text.view)
+    first = LEVELS[0]
+    needles, levels = [], []
+    for one in wanted:
+        converts = loose and newline == "\r\n" and "\n" in one.old and "\r" not in one.old
+        needles.append((one.old.replace("\n", newline) if converts else one.old).encode())
+        levels.append(first if converts else ())
+    found = _exact(text, wanted, needles, levels)
+    for level in LEVELS if loose else ():
+        left = [number for number, one in enumerate(found) if one is None]
+        if not left or (not text.encoding.name and level != first):
             break
-        for number, one in zip(open_, _level(text, [wanted[n] for n in open_], level), strict=True):
-            found[number] = one
-    return [one or Located(()) for one in found]
+        some = [wanted[number] for number in left]
+        again = _other_newline(text, some, newline) if newline and level == first else _level(text, some, level)
+        for number, located in zip(left, again, strict=True):
+            found[number] = located
+    return [located or Located(()) for located in found]
 
 
 def _exact(
-    text: Text, wanted: Sequence[Wanted], needles: Sequence[bytes], level: tuple[str, ...]
+    text: Text, wanted: Sequence[Wanted], needles: Sequence[bytes], levels: Sequence[tuple[str, ...]]
 ) -> list[Located | None]:
     starts: list[list[int]] = [[] for _ in wanted]
     for all_of_them, most in ((False, MOST), (True, MOST_EVERY)):
@@ -115,7 +124,7 @@ def _exact(
     for number, one in enumerate(wanted):
         length = len(needles[number])
         places = tuple(Place(s, s + length) for s in starts[number] if _fits(text, one, s, s + length))
-        located.append(Located(places, level) if places else None)
+        located.append(Located(places, levels[number]) if places else None)
     return located
 
 
@@ -124,7 +133,13 @@ def _fits(text: Text, one: Wanted, start: int, end: int) -> bool:
         return False  # it may be the second half of a character
     if one.whole_lines and not _whole_lines(text.view, start, end):
         return False
+    if _splits_crlf(text.view, start) or _splits_crlf(text.view, end):
+        return False
     return one.scope is None or one.scope(start, end)
+
+
+def _splits_crlf(view: bytes, place: int) -> bool:
+    return view.startswith(b"\n", place) and view[place - 1 : place] == b"\r"
 
 
 def _whole_lines(view: bytes, start: int, end: int) -> bool:
@@ -132,17 +147,20 @@ def _whole_lines(view: bytes, start: int, end: int) -> bool:
     return (not start or view.startswith(ends[-1], start - 1)) and (end == len(view) or view.startswith(ends, end))
 
 
+def _other_newline(text: Text, wanted: Sequence[Wanted], newline: str) -> list[Located | None]:
+    """The matches in a file that has one kind of line end, for those written with another kind."""
+    needles = [plain_newlines(one.old).replace("\n", newline) for one in wanted]
+    other = [number for number, one in enumerate(wanted) if needles[number] != one.old]
+    found: list[Located | None] = [None] * len(wanted)
+    encoded = [needles[number].encode() for number in other]
+    for number, one in zip(
+        other, _exact(text, [wanted[n] for n in other], encoded, [LEVELS[0]] * len(other)), strict=True
+    ):
+        found[number] = one
+    return found
+
+
 def _level(text: Text, wanted: Sequence[Wanted], level: tuple[str, ...]) -> list[Located | None]:
-    if level == ("line_endings",):
-        newline = _only_newline(text.view)
-        if newline:
-            plain = [one.old.replace("\r\n", "\n") for one in wanted]
-            return [
-                found if found and (newline != "\n" or "\r" in one.old) else None
-                for one, found in zip(
-                    wanted, _exact(text, wanted, [p.replace("\n", newline).encode() for p in plain], level), strict=True
-                )
-            ]
     olds = [loosen(plain_newlines(one.old), level, in_file=False) for one in wanted]
     if "line_numbers" in level and all(numbered(one.old) is None for one in wanted):
         return [None] * len(wanted)

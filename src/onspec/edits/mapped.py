@@ -104,7 +104,7 @@ def line_endings(text: str) -> Iterator[Change]:
 
 def trailing_whitespace(text: str) -> Iterator[Change]:
     """Spaces and tabs before a line end, or at the end, to nothing."""
-    for match in re.finditer(r"[ \t]+(?=\n|\Z)", text):
+    for match in re.finditer(r"(?<![ \t])[ \t]++(?=\n|\Z)", text):
         yield match.start(), match.end(), ""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 
@@ -18,6 +19,9 @@ LEAST = 55.0
 
 LONG = 400
 """Characters beyond which a line of the file is cut into pieces, so that one line of a megabyte can be searched."""
+
+BATCH = 20_000
+"""Pieces of long lines that are compared at a time."""
 
 MOST_OLD = 4_000
 """Characters of the wanted text that are compared."""
@@ -68,21 +72,32 @@ def _in_pieces(lines: list[str], wanted: list[str]) -> Passage | None:
     goal = "\n".join(wanted)[:LONG]
     size = max(32, len(goal))
     step = max(8, size // 3)
-    places = [
-        (number, start)
-        for number, line in enumerate(lines)
-        for start in range(0, max(1, len(line) - size + step), step)
-    ]
-    pieces = [lines[number][start : start + size] for number, start in places]
-    hit = process.extractOne(goal, pieces, scorer=fuzz.ratio, score_cutoff=LEAST - 15)
-    if hit is None:
+    best: tuple[float, int, int] | None = None
+    for places in _batches(lines, size, step):
+        pieces = [lines[number][start : start + size] for number, start in places]
+        hit = process.extractOne(goal, pieces, scorer=fuzz.ratio, score_cutoff=LEAST - 15)
+        if hit is not None and (best is None or hit[1] > best[0]):
+            best = (hit[1], *places[hit[2]])
+    if best is None:
         return None
-    number, start = places[hit[2]]
+    _, number, start = best
     line = lines[number]
     ranges = [max(0, start + shift) for shift in range(-step, step + 1, max(1, step // 12))]
     part = max((line[first : first + size] for first in ranges), key=lambda piece: fuzz.ratio(goal, piece))
     likeness = fuzz.ratio(goal, part)
     return Passage(number + 1, number + 1, likeness, part) if likeness >= LEAST else None
+
+
+def _batches(lines: list[str], size: int, step: int) -> Iterator[list[tuple[int, int]]]:
+    """Where the pieces of long lines begin: line and character, some at a time."""
+    batch: list[tuple[int, int]] = []
+    for number, line in enumerate(lines):
+        for start in range(0, max(1, len(line) - size + step), step):
+            batch.append((number, start))
+            if len(batch) == BATCH:
+                yield batch
+                batch = []
+    yield batch
 
 
 def difference(old: str, passage: Passage, most: int = 12, width: int = 160) -> list[str]:

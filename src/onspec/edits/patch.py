@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from onspec.audit import Repair, Violation
 from onspec.edits.edit import Create, Delete, Lines, Modify, Operation
 
-MARKER = re.compile(r"[ \t]*\*{2,4}[ \t]*(Begin|End) Patch[ \t]*\**[ \t]*\Z", re.IGNORECASE)
+MARKER = re.compile(r"\*{2,4}[ \t]*(Begin|End) Patch[ \t]*\**\Z", re.IGNORECASE)
 HEADER = re.compile(r"\*\*\* (Add|Update|Delete) File: (.*\S)[ \t]*\Z")
 MOVE = re.compile(r"\*\*\* Move to: (.*\S)[ \t]*\Z")
 END_OF_FILE = re.compile(r"\*\*\* End of File[ \t]*\Z")
@@ -136,7 +136,7 @@ def _envelope(reader: _Reader) -> None:
     lines = reader.lines
     first = next((n for n, line in enumerate(lines) if line.strip()), 0)
     last = next((n for n in range(len(lines) - 1, -1, -1) if lines[n].strip()), 0)
-    begin, end = MARKER.match(lines[first]), MARKER.match(lines[last])
+    begin, end = MARKER.match(lines[first].strip()), MARKER.match(lines[last].strip())
     if not begin or begin[1].lower() != "begin":
         raise _WrongError(
             "bad_patch", "the first line is not *** Begin Patch", first + 1, hint="begin with *** Begin Patch"

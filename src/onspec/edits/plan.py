@@ -26,6 +26,7 @@ class Found:
         mode: Its permission bits.
         where: The store's own handle.
         missing: How many folders above it do not exist.
+        names: How many names (hard links) it has.
     """
 
     path: str
@@ -34,6 +35,7 @@ class Found:
     mode: int = NEW_MODE
     where: Any = None
     missing: int = 0
+    names: int = 1
 
 
 Find = Callable[[str], Found | Violation]
@@ -104,7 +106,14 @@ def plan(
         work.add(operation)
     if work.violations:
         return Plan(violations=tuple(work.violations))
-    return Plan(tuple(work.changes), tuple(work.repairs), notes=tuple(work.notes))
+    notes = [*work.notes, *(_linked(change) for change in work.changes if change.found.names > 1)]
+    return Plan(tuple(work.changes), tuple(work.repairs), notes=tuple(notes))
+
+
+def _linked(change: FileChange) -> str:
+    if change.after is None:
+        return f"{_short(change.path)} is one of {change.found.names} names of a file; the others stay"
+    return f"{_short(change.path)} is one of {change.found.names} names of a file; all of them show the change"
 
 
 def _joined(operations: Sequence[Operation], work: _Work) -> list[Operation]:
@@ -219,7 +228,7 @@ class _Work:
             self.refuse(Violation("no_op", "", "the new path is the old one"), operation.at, found.path)
         elif target.data is not None or target.key in self._touched:
             self.refuse(Violation("exists", "", "there is a file at the new path"), operation.at, target.path)
-        else:
+        elif not self._strange(target, operation.at):
             self._touched.add(target.key)
             self.changes.append(FileChange(found, None, text, done.pieces, moved_to=target.path, at=operation.at))
             self.changes.append(FileChange(target, done.data, mode=found.mode, at=operation.at))
@@ -229,7 +238,7 @@ class _Work:
             hint = "edit it, or use a tool that writes whole files"
             self.refuse(Violation("exists", "", "there is a file already", hint=hint), operation.at, found.path)
             return
-        data = self._encoded(operation, found, None)
+        data = None if self._strange(found, operation.at) else self._encoded(operation, found, None)
         if data is not None:
             self.changes.append(FileChange(found, data, at=operation.at))
 
@@ -238,6 +247,8 @@ class _Work:
             return
         old = None if found.data is None else self._read(found.data, operation.encoding, operation.at, found.path)
         if old is None and found.data is not None:
+            return
+        if old is None and self._strange(found, operation.at):
             return
         data = self._encoded(operation, found, old)
         if data is None:
@@ -275,6 +286,15 @@ class _Work:
             self.refuse(Violation("not_encodable", "", message), operation.at, found.path)
             return None
         return old.encoding.bom + body
+
+    def _strange(self, found: Found, at: str) -> bool:
+        """Whether a new file would have a name that was hardly meant as one."""
+        if "\\" not in found.path and found.path.isprintable():
+            return False
+        hint = "folders are separated by /" if "\\" in found.path else None
+        message = "the name of the new file has a backslash or a control character"
+        self.refuse(Violation("bad_path", "", message, hint=hint), at, found.path)
+        return True
 
     def _delete(self, operation: Delete, found: Found) -> None:
         if self._present(operation, found) is not None:

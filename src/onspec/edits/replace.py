@@ -11,8 +11,10 @@ from onspec.audit import Repair, Violation
 from onspec.edits.carry import Refusal, carry
 from onspec.edits.edit import Change, Insert, Lines, Replace
 from onspec.edits.guard import unwritable
+from onspec.edits.index import occurrences
 from onspec.edits.locate import (
     MOST,
+    MOST_EVERY,
     Located,
     Place,
     Scope,
@@ -28,6 +30,12 @@ from onspec.edits.text import Text
 
 MOST_LISTED = 12
 """Matching lines that a message lists."""
+
+MOST_ANCHORS = 200
+"""Lines that may be the one after @@."""
+
+MOST_HINTS = 3
+"""Old texts of a call for which the nearest passage is looked for."""
 
 TRAIL_WIDTH = 2_000
 """Characters of matched text that the trail keeps."""
@@ -107,6 +115,7 @@ class _Work:
         self.repairs: list[Repair] = []
         self.violations: list[Violation] = []
         self.has_cr = b"\r" in text.view
+        self.hints = 0
         self._starts: list[int] | None = None
         self._decoded: str | None = None
 
@@ -210,6 +219,9 @@ class _Work:
         places = list(located.places)
         if not places:
             self._not_found(change, one.old)
+        elif len(places) >= MOST_EVERY:
+            self.refuse("too_many", change.at, f"the old text matches {MOST_EVERY} times or more")
+            return []
         elif isinstance(change, Replace) and change.every:
             for before, after in pairwise(places):
                 if after.start < before.end:
@@ -363,6 +375,9 @@ class _Work:
         return "nothing in the file is like it; read the file again" if self.text.view else "the file is empty"
 
     def _like(self, old: str) -> str | None:
+        self.hints += 1
+        if self.hints > MOST_HINTS:
+            return None
         passage = nearest(plain_newlines(self.decoded), plain_newlines(old))
         if passage is None:
             return None
@@ -463,17 +478,28 @@ def _anchored(work: _Work, change: Lines) -> list[tuple[int, int]] | None:
 def _below(work: _Work, anchor: str, first: int, last: int) -> list[tuple[int, int]]:
     """For each line that is the anchor, the block under it, by indentation, and to the end where that is not one."""
     starts, view = work.starts, work.text.view
+    exact = occurrences(view[:last], [anchor.strip().encode()], MOST_ANCHORS)[0]
+    numbers = list(dict.fromkeys(line_at(starts, at) for at in exact if at >= first))
+    found = _blocks_under(starts, view, [n for n in numbers if _line(starts, view, n).strip() == anchor.strip()])
+    if found or not work.loose:
+        return found
     goal = _bare(anchor)
-    found = []
-    for number in range(line_at(starts, first), len(starts)):
-        start = starts[number]
-        if start >= last:
-            break
+    numbers = list(range(line_at(starts, first), line_at(starts, max(first, last - 1)) + 1))
+    return _blocks_under(starts, view, [n for n in numbers if _bare(_line(starts, view, n)) == goal])
+
+
+def _line(starts: list[int], view: bytes, number: int) -> str:
+    end = starts[number + 1] if number + 1 < len(starts) else len(view)
+    return view[starts[number] : end].decode("utf-8", "replace")
+
+
+def _blocks_under(starts: list[int], view: bytes, numbers: list[int]) -> list[tuple[int, int]]:
+    blocks = []
+    for number in numbers[:MOST_ANCHORS]:
+        line = _line(starts, view, number)
         end = starts[number + 1] if number + 1 < len(starts) else len(view)
-        line = view[start:end].decode("utf-8", "replace")
-        if start >= first and _bare(line) == goal:
-            found.append((end, _block_end(starts, view, number, len(line) - len(line.lstrip()))))
-    return found
+        blocks.append((end, _block_end(starts, view, number, len(line) - len(line.lstrip()))))
+    return blocks
 
 
 def _bare(line: str) -> str:

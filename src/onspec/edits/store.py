@@ -178,7 +178,9 @@ class DiskStore:
             return got
         data, info = got
         fresh = Spot(spot.folder, spot.parts, 0, info)
-        return Found(spot.path, (info.st_dev, info.st_ino), data, stat.S_IMODE(info.st_mode), fresh)
+        return Found(
+            spot.path, (info.st_dev, info.st_ino), data, stat.S_IMODE(info.st_mode), fresh, names=info.st_nlink
+        )
 
     def _commit(self, changes: Sequence[FileChange]) -> None:
         steps = []

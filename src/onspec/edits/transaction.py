@@ -95,10 +95,7 @@ def commit(root: int, steps: Sequence[Step], *, durable: bool = True) -> None:
         try:
             for number, step in enumerate(steps):
                 work.stage(number, step, keep=not alone)
-            work.settle(steps, alone)
-        except OSError as error:
-            raise CommitError(refused(error), number) from None
-        try:
+            work.settle(alone)
             for number, entry in enumerate(work.entries):
                 work.do(number, entry)
         except OSError as error:
@@ -107,6 +104,10 @@ def commit(root: int, steps: Sequence[Step], *, durable: bool = True) -> None:
         except _ConflictError:
             work.go_back()
             raise CommitError(CHANGED, number) from None
+        except BaseException:  # the user stopped it: all or nothing holds for that too
+            work.go_back()
+            raise
+        work.settled = True
         work.sync_folders(steps)
 
 
@@ -152,6 +153,7 @@ class _Work:
         self.root, self.durable = root, durable
         self.name, self.folder = name, folder
         self.entries: list[_Entry] = []
+        self.settled = True
 
     def __enter__(self) -> _Work:
         try:
@@ -174,9 +176,11 @@ class _Work:
             raise CommitError(refused(error), 0) from None
 
     def __exit__(self, *_: object) -> None:
+        """Clear away, unless something is half done: then the next to open the root finishes it."""
         try:
             with contextlib.suppress(OSError):
-                self.clear()
+                if self.settled:
+                    self.clear()
         finally:
             os.close(self.folder)
 
@@ -194,8 +198,8 @@ class _Work:
                     with self._parent(step.parts) as parent:
                         if not _dress(fd, parent, step.parts[-1], step.info):
                             kind = "fill"
-                elif kind == "make" and step.mode != NEW_MODE:
-                    os.fchmod(fd, step.mode)
+                elif kind == "make":
+                    self._dress_new(fd, step)
                 made = os.fstat(fd).st_ino
                 if self.durable:
                     os.fsync(fd)
@@ -205,6 +209,16 @@ class _Work:
             self._keep(number, step, copy=kind == "fill")
         stamp = None if step.info is None else list(asdict(Stamp.of(step.info)).values())
         self.entries.append(_Entry(kind, list(step.parts), stamp, made, step.folders))
+
+    def _dress_new(self, fd: int, step: Step) -> None:
+        """Give a file that is made the group that its folder gives, and the mode that was asked for."""
+        if not step.folders:
+            with self._parent(step.parts) as parent, contextlib.suppress(OSError):
+                folder = os.fstat(parent)
+                if folder.st_mode & stat.S_ISGID:
+                    os.fchown(fd, -1, folder.st_gid)
+        if step.mode != NEW_MODE:
+            os.fchmod(fd, step.mode)
 
     def _keep(self, number: int, step: Step, copy: bool) -> None:
         name = f"{number}.old"
@@ -223,7 +237,7 @@ class _Work:
         finally:
             os.close(fd)
 
-    def settle(self, steps: Sequence[Step], alone: bool) -> None:
+    def settle(self, alone: bool) -> None:
         """Decide: from here on the commit is finished, even by another process."""
         if alone and self.entries[0].kind != "fill":
             return
@@ -242,6 +256,7 @@ class _Work:
             os.close(fd)
         if self.durable:
             os.fsync(self.root)
+        self.settled = False
         os.rename("journal.new", "journal", src_dir_fd=self.folder, dst_dir_fd=self.folder)
         if self.durable:
             os.fsync(self.folder)
@@ -337,6 +352,7 @@ class _Work:
             for depth in range(len(entry.parts) - 1, len(entry.parts) - 1 - entry.folders, -1):
                 with contextlib.suppress(OSError), self._parent(entry.parts[:depth]) as parent:
                     os.rmdir(entry.parts[depth - 1], dir_fd=parent)
+        self.settled = True
 
     def _back(self, number: int, entry: _Entry, parent: int) -> None:
         name = entry.parts[-1]
@@ -462,7 +478,10 @@ def _dress(fd: int, parent: int, name: str, info: os.stat_result) -> bool:
         if hasattr(os, "listxattr"):
             old = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=parent)
             try:
-                for key in os.listxattr(old):
+                kept = os.listxattr(old)
+                for key in set(os.listxattr(fd)) - set(kept):
+                    os.removexattr(fd, key)
+                for key in kept:
                     os.setxattr(fd, key, os.getxattr(old, key))
             finally:
                 os.close(old)
