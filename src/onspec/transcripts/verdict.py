@@ -96,7 +96,7 @@ ROWS: tuple[Row, ...] = (
 _HARNESSES = frozenset(name for row in ROWS for name in row.harnesses)
 
 FLAGGED = frozenset((CLAUDE, PI, OPENCODE, GEMINI, QWEN, CLINE, OPENHANDS, COPILOT, INSPECT))
-"""Harnesses whose files say of each result whether it is an error."""
+"""Harnesses whose own files say of each result whether it is an error."""
 
 _TABLES: dict[str, tuple[tuple[Row, ...], tuple[Row, ...]]] = {}
 
@@ -107,11 +107,11 @@ def verdict(harness: str, result: ToolResult) -> str:
     Returns:
         `accepted`, `error` (the call ran and failed, or nothing more is known), or one of `ARGUMENTS` and `OTHER`.
     """
-    name = harness.rpartition("/")[2]
-    if name not in _TABLES:
+    if harness not in _TABLES:
+        name = harness.rpartition("/")[2]
         rows = tuple(row for row in ROWS if not row.harnesses or name in row.harnesses or name not in _HARNESSES)
-        _TABLES[name] = (rows, tuple(row for row in rows if row.unflagged or name not in FLAGGED))
-    flagged, unflagged = _TABLES[name]
+        _TABLES[harness] = (rows, tuple(row for row in rows if row.unflagged or harness not in FLAGGED))
+    flagged, unflagged = _TABLES[harness]
     text = result.content
     for row in flagged if result.is_error else unflagged:
         if row.start.match(text):

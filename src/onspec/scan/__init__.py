@@ -1,0 +1,6 @@
+"""Scan: how often were the calls in session files off their schema, and what did that cost."""
+
+from onspec.scan.count import FileReport, Tally
+from onspec.scan.file import Options, scan_file
+
+__all__ = ["FileReport", "Options", "Tally", "scan_file"]
