@@ -2,5 +2,6 @@
 
 from onspec.scan.count import FileReport, Tally
 from onspec.scan.file import Options, scan_file
+from onspec.scan.run import Report, scan
 
-__all__ = ["FileReport", "Options", "Tally", "scan_file"]
+__all__ = ["FileReport", "Options", "Report", "Tally", "scan", "scan_file"]

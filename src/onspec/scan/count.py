@@ -38,7 +38,6 @@ class Tally:
         judged: Calls whose arguments could be held against a schema, from the file or from the table.
         inferred: Calls for which there was only a schema inferred from the session's accepted calls.
         static: Calls whose recorded arguments break the schema as it is declared.
-        static_accepted: Of these, calls that the harness accepted all the same.
         unparsable: Calls whose text is not JSON, or is recorded as having been none.
         invented: Calls with a key that the schema names nowhere at its place, open objects included.
         guarded: Valid calls that `strict` refuses all the same: leaked markup, lone surrogates, two values for a key.
@@ -77,7 +76,6 @@ class Tally:
     judged: int = 0
     inferred: int = 0
     static: int = 0
-    static_accepted: int = 0
     unparsable: int = 0
     invented: int = 0
     guarded: int = 0

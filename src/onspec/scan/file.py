@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
@@ -13,6 +13,7 @@ from onspec.contract import Tool
 from onspec.errors import OnspecError
 from onspec.scan.count import FileReport, Finding, Group, Spent, Tally
 from onspec.scan.follow import Follower, Reply
+from onspec.scan.identities import Identities
 from onspec.scan.judge import (
     FREE,
     NO_CONTRACT,
@@ -26,7 +27,7 @@ from onspec.scan.judge import (
     only_top_level,
     remedy,
 )
-from onspec.scan.taxonomy import Invented, printable
+from onspec.scan.taxonomy import Invented, tool_label
 from onspec.transcripts.infer import Inferred
 from onspec.transcripts.known import version_of
 from onspec.transcripts.reader import detect
@@ -46,6 +47,9 @@ MAX_HELD = 200
 MAX_HELD_BYTES = 64 * 1024
 """Longest arguments that are held for that."""
 
+FORK_CALLS = 3
+"""Accepted calls off a known schema from which on a session may be believed to have a tool of its own."""
+
 MAX_TOOLS = 2000
 """Tools of one file for which a schema is inferred."""
 
@@ -64,6 +68,17 @@ class Options:
 
     since: float | None = None
     infer: bool = True
+
+
+@dataclass(slots=True)
+class _Sink:
+    """Where what is wrong with calls is counted: the report itself, or aside until a tool's schema is believed."""
+
+    groups: dict[Group, Tally]
+    keys: Counter[tuple[str, str, int, str, bool, str, str]]
+    rules: Counter[str]
+    codes: Counter[str]
+    findings: list[Finding]
 
 
 @dataclass(slots=True)
@@ -141,13 +156,14 @@ class _Counter:
         self.pending: dict[str | None, deque[_Open]] = {}
         self.waiting = 0
         self.ordinal = 0
-        self.seen: set[int] = set()
+        self.seen = Identities()
+        self.shown: dict[str, str] = {}
         self.inferred: dict[str, Inferred] = {}
-        self.held: list[tuple[_Open, str, int | None]] = []
-        self.keys: dict[str, list[tuple[Invented, str]]] = {}
+        self.held: list[tuple[_Open, int | None]] = []
         self.followers = (self._follower(), self._follower())
         self.days: dict[int, str] = {}
-        self.drift: dict[str, list[int]] = {}
+        self.main = _Sink(report.groups, report.keys, report.rules, report.codes, report.findings)
+        self.aside: dict[str, _Sink] = {}
 
     def _follower(self) -> Follower:
         return Follower(self._spend, self._mark)
@@ -193,13 +209,12 @@ class _Counter:
     def _call(self, call: ToolCall, turn: Turn, model: str, reply: Reply, follower: Follower) -> None:
         if call.key is not None:
             number = identity(call.key)
-            if number in self.seen or number in self.known:
+            if number in self.known or not self.seen.add(number):
                 self.report.copies += 1
                 return
-            self.seen.add(number)
             self.report.identities.append(number)
         self.ordinal += 1
-        group = Group(self.harness, model, call.name, self._day(turn.time))
+        group = Group(self.harness, model, self._label(call.name), self._day(turn.time))
         tally = self.report.groups.get(group)
         if tally is None:
             tally = self.report.groups[group] = Tally()
@@ -245,7 +260,7 @@ class _Counter:
         said = verdict(self.harness, result)
         if not result.is_error and said not in ARGUMENTS:
             return
-        group = Group(self.harness, self.model, result.name or "", self._day(turn.time))
+        group = Group(self.harness, self.model, self._label(result.name or ""), self._day(turn.time))
         tally = self.report.groups.setdefault(group, Tally())
         if result.is_error:
             tally.error_results += 1
@@ -292,68 +307,41 @@ class _Counter:
             return found
         if not only_top_level(found, contract.tools[0]):
             return found
-        self.report.own_tools.add(printable(waiting.call.name))
+        self.report.own_tools.add(tool_label(waiting.call.name))
         kept = tuple(pointer for pointer in found.undeclared if pointer.count("/") > 1)
         return Judgement(found.value, False, found.unparsable, kept, found.guarded)
 
     def _off_schema(self, waiting: _Open, found: Judgement, said: str, taken: bool, rejected: bool) -> None:
-        tally, call = waiting.tally, waiting.call
+        call, sink = waiting.call, self.main
+        if taken and waiting.contract.source == "table":
+            sink = self._aside(call.name)
+        tally = sink.groups.setdefault(waiting.group, Tally())
         tally.off_schema += 1
         tally.static += found.static
         tally.unparsable += found.unparsable or said == "unparsable"
         tally.guarded += found.guarded
-        if taken:
-            tally.silent += 1
-            tally.static_accepted += found.static
+        tally.silent += taken
         keys: list[Invented] = []
         if found.undeclared:
             tally.invented += 1
             keys = inventions(found, waiting.contract)
             for key in keys:
-                place = (key.key, key.kind, key.depth, key.place, key.inert, printable(call.name), waiting.group.model)
-                self.report.keys[place] += 1
+                place = (key.key, key.kind, key.depth, key.place, key.inert, tool_label(call.name), waiting.group.model)
+                sink.keys[place] += 1
         cure = remedy(call, waiting.contract.tools)
-        self._count_remedy(tally, cure)
-        index = self._finding(waiting, said, keys, cure)
+        _count_remedy(sink, tally, cure)
+        index = _finding(sink, waiting, said, keys, cure)
         if rejected:
-            follower = waiting.follower
-            follower.rejected(waiting.reply, tally, call.name, cure.status == "repaired", index)
-        if not cure.status and not waiting.contract.tools and len(self.held) < MAX_HELD:
-            if len(call.text or "") <= MAX_HELD_BYTES:
-                self.held.append((waiting, said, index))
+            waiting.follower.rejected(waiting.reply, tally, call.name, cure.status == "repaired", index)
+        small = len(call.text or "") <= MAX_HELD_BYTES
+        if not cure.status and not waiting.contract.tools and small and len(self.held) < MAX_HELD:
+            self.held.append((waiting, index))
 
-    def _count_remedy(self, tally: Tally, cure: Remedy, times: int = 1) -> None:
-        if cure.status == "repaired":
-            tally.safe_repaired += times
-        elif cure.status == "refused":
-            tally.safe_refused += times
-        elif cure.status == "accepted":
-            tally.safe_accepted += times
-        else:
-            tally.unjudged += times
-        for rule in cure.rules if cure.status == "repaired" else ():
-            self.report.rules[rule] += times
-        for code in cure.codes:
-            self.report.codes[code] += times
-
-    def _finding(self, waiting: _Open, said: str, keys: list[Invented], cure: Remedy) -> int | None:
-        findings = self.report.findings
-        if len(findings) >= MAX_FINDINGS:
-            return None
-        findings.append(
-            Finding(
-                waiting.call.id or f"#{waiting.ordinal}",
-                waiting.line,
-                printable(waiting.call.name),
-                waiting.group.model,
-                said,
-                cure.problems,
-                tuple(key.key for key in keys[:5]),
-                cure.status,
-                cure.rules,
-            )
-        )
-        return len(findings) - 1
+    def _aside(self, name: str) -> _Sink:
+        sink = self.aside.get(name)
+        if sink is None:
+            sink = self.aside[name] = _Sink({}, Counter(), Counter(), Counter(), [])
+        return sink
 
     def _learn(self, name: str, found: Judgement) -> None:
         one = self.inferred.get(name)
@@ -378,41 +366,54 @@ class _Counter:
         self._flush()
         self.report.bad_schemas = self.contracts.bad
         self._judge_held(inferred_tools(self.inferred) if self.held else {})
-        self._settle_own_tools()
+        self._settle_aside()
 
     def _judge_held(self, tools: dict[str, Tool]) -> None:
-        for waiting, _, index in self.held:
+        for waiting, index in self.held:
             tool = tools.get(waiting.call.name)
             cure = remedy(waiting.call, (tool,)) if tool is not None else Remedy()
             if not cure.status:
                 continue
-            waiting.tally.inferred += 1
-            waiting.tally.unjudged -= 1
-            self._count_remedy(waiting.tally, cure)
+            tally = self.report.groups[waiting.group]
+            tally.inferred += 1
+            tally.unjudged -= 1
+            _count_remedy(self.main, tally, cure)
             if index is not None:
                 findings = self.report.findings
                 findings[index] = replace(
                     findings[index], problems=cure.problems, safe=f"{cure.status} (inferred)", rules=cure.rules
                 )
 
-    def _settle_own_tools(self) -> None:
-        """Takes back what was counted against a known tool that this session has replaced by its own."""
-        tools: dict[str, Tally] = {}
-        for group, tally in self.report.groups.items():
-            tools.setdefault(group.tool, Tally()).add(tally)
-        for name, total in tools.items():
-            taken = total.results - total.rejected + total.lost
-            if total.silent < 3 or total.silent * 2 <= taken or self.report.schemas["table"] == 0:
+    def _settle_aside(self) -> None:
+        """Decides of each known tool whether its schema is this session's.
+
+        Where most of the calls that the harness took do not fit it, the session has a tool of its own by that name,
+        and nothing is held against its calls; else they count like the rest.
+        """
+        for name, sink in self.aside.items():
+            silent = sum(tally.silent for tally in sink.groups.values())
+            label = tool_label(name)
+            tallies = [tally for group, tally in self.report.groups.items() if group.tool == label]
+            taken = sum(tally.results - tally.rejected + tally.lost for tally in tallies)
+            if silent >= FORK_CALLS and silent * 2 > taken:
+                self.report.own_tools.add(label)
                 continue
-            self.report.own_tools.add(printable(name))
-            for group, tally in self.report.groups.items():
-                if group.tool == name:
-                    tally.static -= tally.static_accepted
-                    tally.off_schema -= tally.silent
-                    tally.invented -= min(tally.invented, tally.silent)
-                    tally.silent = tally.static_accepted = 0
-            for place in [place for place in self.report.keys if place[5] == printable(name)]:
-                del self.report.keys[place]
+            for group, tally in sink.groups.items():
+                self.report.groups[group].add(tally)
+            self.report.keys.update(sink.keys)
+            self.report.rules.update(sink.rules)
+            self.report.codes.update(sink.codes)
+            self.report.findings.extend(sink.findings)
+        self.report.findings.sort(key=lambda finding: finding.line)
+        del self.report.findings[MAX_FINDINGS:]
+
+    def _label(self, name: str) -> str:
+        label = self.shown.get(name)
+        if label is None:
+            if len(self.shown) > MAX_TOOLS:
+                self.shown.clear()
+            label = self.shown[name] = tool_label(name)
+        return label
 
     def _day(self, moment: float | None) -> str:
         if moment is None:
@@ -422,6 +423,38 @@ class _Counter:
         if day is None:
             day = self.days[number] = datetime.fromtimestamp(number * 86400, timezone.utc).strftime("%Y-%m-%d")
         return day
+
+
+def _count_remedy(sink: _Sink, tally: Tally, cure: Remedy) -> None:
+    if cure.status == "repaired":
+        tally.safe_repaired += 1
+        sink.rules.update(cure.rules)
+    elif cure.status == "refused":
+        tally.safe_refused += 1
+    elif cure.status == "accepted":
+        tally.safe_accepted += 1
+    else:
+        tally.unjudged += 1
+    sink.codes.update(cure.codes)
+
+
+def _finding(sink: _Sink, waiting: _Open, said: str, keys: list[Invented], cure: Remedy) -> int | None:
+    if len(sink.findings) >= MAX_FINDINGS:
+        return None
+    sink.findings.append(
+        Finding(
+            waiting.call.id or f"#{waiting.ordinal}",
+            waiting.line,
+            tool_label(waiting.call.name),
+            waiting.group.model,
+            said,
+            cure.problems,
+            tuple(key.key for key in keys[:5]),
+            cure.status,
+            cure.rules,
+        )
+    )
+    return len(sink.findings) - 1
 
 
 def _count_rejection(tally: Tally, said: str) -> None:

@@ -37,6 +37,8 @@ _ALIASES = (
     frozenset("timeout timeoutms timeoutseconds".split()),
     frozenset("limit length maxlines headlimit maxresults".split()),
 )
+_NAME = re.compile(r"[\w.$:/@-]+\Z", re.ASCII)
+_SECRET = re.compile(r"(?=(?:\D*\d){4})[A-Za-z0-9+=_-]{24}|\d{9}|(?:sk|pk|gh[opsu]|xox[a-z]|AKIA|eyJ)[-_A-Za-z0-9]{12}")
 _IDENTIFIER = re.compile(r"[A-Za-z_$@-][\w.$@\[\]/-]*\Z")
 
 
@@ -110,10 +112,13 @@ def is_inert(value: Json) -> bool:
 
 
 def printable(key: str) -> str:
-    """A key or name that may be shown: what a model wrote may be long, or a secret, or break a terminal."""
-    if len(key) <= 48 and _IDENTIFIER.match(key) and not re.search(r"[A-Za-z0-9_-]{32}|\d{9}", key):
-        return key
-    return f"<{len(key)} characters>"
+    """A key that may be shown: what a model wrote may be long, or a secret, or break a terminal."""
+    return key if len(key) <= 48 and _IDENTIFIER.match(key) and not _SECRET.search(key) else f"<{len(key)} characters>"
+
+
+def tool_label(name: str) -> str:
+    """A tool's name as it may be shown."""
+    return name if len(name) <= 100 and _NAME.match(name) else f"<{len(name)} characters>"
 
 
 def _siblings(views: Views, steps: list[str]) -> frozenset[str]:

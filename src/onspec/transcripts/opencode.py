@@ -16,6 +16,9 @@ from onspec.transcripts.wire import count, seconds, text_of
 
 NAME = "opencode"
 
+ABORTED = "Tool execution aborted"
+"""Start of the error of a call that was stopped; where its arguments are empty, they had not been read yet."""
+
 _EXPORT = re.compile(rb'\A\s*\{\s*"info"\s*:\s*\{')
 _PART = re.compile(rb'"type"\s*:\s*"(?:tool_use|step_start|tool)"')
 _TEXT = re.compile(r"JSON parsing failed: Text: (.*?)\.\s*\n?Error message:", re.DOTALL)
@@ -158,7 +161,8 @@ def _tool(part: dict[str, Any]) -> tuple[ToolCall, ToolResult | None]:
         return call, ToolResult(text_of(get(state, "output")) or error, identity, name, True)
     raw = get(state, "raw")
     text = raw if isinstance(raw, str) and raw and given in (None, {}) else None
-    call = ToolCall(name, given, text, identity, key=key)
+    partial = given in (None, {}) and (status == "pending" or text_of(get(state, "error")).startswith(ABORTED))
+    call = ToolCall(name, given, text, identity, key=key, changed=partial)
     if status == "error":
         return call, ToolResult(text_of(get(state, "error")), identity, name, True)
     if status == "completed":

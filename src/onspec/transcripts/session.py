@@ -49,7 +49,7 @@ class ToolCall:
         stand_in: Whether the file holds something else in the place of what the model wrote, because that could not
             be read; such arguments cannot be judged against a schema.
         key: Identifies this call across copies of its session, or None where the format has nothing for it.
-        changed: Whether the file says that the arguments were replaced later, for instance by a compaction.
+        changed: Whether the arguments are not what the model wrote: replaced by a compaction, or stopped half-way.
     """
 
     name: str
