@@ -15,6 +15,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "check": ("onspec.cli.check:check_command", "Check one call, or a file of calls, against its tool."),
     "edit": ("onspec.cli.edit:edit", "Apply, preview or take back edits that cannot leave a file half changed."),
     "mcp": ("onspec.cli.mcp:mcp", "Serve the edit tools over MCP, on stdio or HTTP."),
+    "scan": ("onspec.cli.scan:scan", "Count off-schema calls in the session files of agents."),
+    "pack": ("onspec.cli.pack:pack", "Turn one failed call of a session into a small, redacted reproduction."),
+    "unpack": ("onspec.cli.pack:unpack", "Run a packed reproduction through check."),
+    "heal": ("onspec.cli.heal:heal", "Rewrite a session that no provider accepts any more."),
 }
 
 USAGE = 2
