@@ -1,6 +1,6 @@
 """Measures `onspec scan`: megabytes a second, memory, start-up and scaling, on generated session files.
 
-    python benchmarks/scan.py [--size 1000] [--engine local|ray] [--folder DIR] [--keep]
+python benchmarks/scan.py [--size 1000] [--engine local|ray] [--folder DIR] [--keep]
 """
 
 from __future__ import annotations
@@ -17,8 +17,13 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-WORDS = "the parser reads a token and returns nothing when its buffer ends before the next line of the file".split()
-CODE = "def step(self, item):\n    if item is None:\n        return 'a \"quoted\" word\\n'\n    self.total += item.size\n"
+WORDS = [
+        "the", "parser", "reads", "a", "token", "and", "returns", "nothing", "when", "its", "buffer", "ends", "before",
+        "the", "next", "line", "of", "the", "file",
+]  # fmt: skip
+CODE = (
+    "def step(self, item):\n    if item is None:\n        return 'a \"quoted\" word\\n'\n    self.total += item.size\n"
+)
 
 
 def prose(rng: random.Random, size: int) -> str:
@@ -63,13 +68,23 @@ def pi_lines(rng: random.Random) -> Iterator[str]:
         ]
         message = {"role": "assistant", "content": content, "model": "claude-opus-4-8", "provider": "anthropic"}
         message |= {"usage": usage, "stopReason": "toolUse", "timestamp": 1790000000000}
-        yield json.dumps({"type": "message", "id": f"a{number}", "parentId": parent, "timestamp": stamp, "message": message}, ensure_ascii=False)
+        yield json.dumps(
+            {"type": "message", "id": f"a{number}", "parentId": parent, "timestamp": stamp, "message": message},
+            ensure_ascii=False,
+        )
         bad = "requireUnique" in json.dumps(arguments)
-        text = 'Validation failed for tool "edit":\n  - edits.0: must not have additional properties' if bad else prose(rng, rng.randrange(200, 12000))
+        text = (
+            'Validation failed for tool "edit":\n  - edits.0: must not have additional properties'
+            if bad
+            else prose(rng, rng.randrange(200, 12000))
+        )
         result = {"role": "toolResult", "toolCallId": f"toolu_{number:08}", "toolName": name, "isError": bad}
         result |= {"content": [{"type": "text", "text": text}], "timestamp": 1790000000000}
         parent = f"r{number}"
-        yield json.dumps({"type": "message", "id": parent, "parentId": f"a{number}", "timestamp": stamp, "message": result}, ensure_ascii=False)
+        yield json.dumps(
+            {"type": "message", "id": parent, "parentId": f"a{number}", "timestamp": stamp, "message": result},
+            ensure_ascii=False,
+        )
 
 
 def claude_lines(rng: random.Random) -> Iterator[str]:
@@ -77,7 +92,12 @@ def claude_lines(rng: random.Random) -> Iterator[str]:
     number = 0
     base = {"isSidechain": False, "userType": "external", "cwd": "/w", "sessionId": "s", "version": "2.1.332"}
     base |= {"timestamp": "2026-10-01T10:00:00.000Z"}
-    usage = {"input_tokens": 10, "output_tokens": 200, "cache_read_input_tokens": 50000, "cache_creation_input_tokens": 300}
+    usage = {
+        "input_tokens": 10,
+        "output_tokens": 200,
+        "cache_read_input_tokens": 50000,
+        "cache_creation_input_tokens": 300,
+    }
     while True:
         number += 1
         name, arguments = call(rng, number, False)
@@ -90,7 +110,10 @@ def claude_lines(rng: random.Random) -> Iterator[str]:
             line = {"parentUuid": f"u{number}", "type": "assistant", "uuid": f"a{number}-{index}", **base}
             yield json.dumps({**line, "message": {**reply, "content": [block]}}, ensure_ascii=False)
         bad = "requireUnique" in arguments
-        error = "<tool_use_error>InputValidationError: Edit failed due to the following issue:\nAn unexpected parameter `requireUnique` was provided</tool_use_error>"
+        error = (
+            "<tool_use_error>InputValidationError: Edit failed due to the following issue:\n"
+            "An unexpected parameter `requireUnique` was provided</tool_use_error>"
+        )
         text = error if bad else prose(rng, rng.randrange(200, 6000))
         result = {"type": "tool_result", "tool_use_id": f"toolu_{number:08}", "content": text, "is_error": bad}
         line = {"parentUuid": f"a{number}-1", "type": "user", "uuid": f"u{number + 1}", **base}
@@ -151,7 +174,8 @@ def main() -> None:
         subprocess.run([sys.executable, __file__, "--one", str(path)], check=True)
     empty = folder / "empty"
     empty.mkdir(exist_ok=True)
-    print(f"start-up, an empty folder: {min(timed(sys.executable, '-m', 'onspec', 'scan', str(empty)) for _ in range(5)):.2f} s")
+    startup = min(timed(sys.executable, "-m", "onspec", "scan", str(empty)) for _ in range(5))
+    print(f"start-up, an empty folder: {startup:.2f} s")
     if given.engine != "none":
         parts = folder / "parts"
         parts.mkdir(exist_ok=True)

@@ -38,17 +38,26 @@ _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 @click.argument("paths", nargs=-1, metavar="[PATH]...")
 @click.option("--since", metavar="AGE", help="Only files changed and calls made since then: 30d, 12h, or 2026-11-01.")
 @click.option(
-    "--by", "grouping", default="model", show_default=True, metavar="NAMES", help="Group by model, tool, harness, day, or several of them."
+    "--by",
+    "grouping",
+    default="model",
+    show_default=True,
+    metavar="NAMES",
+    help="Group by model, tool, harness, day, or several of them.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print everything as JSON, for scripts and CI.")
 @click.option("--html", "html", type=click.Path(dir_okay=False, path_type=Path), help="Also write a page with plots.")
 @click.option("--fail-over", metavar="RATE", help="Exit 1 when more calls than this are off schema: 2% or 0.02.")
 @click.option(
     "--price", "prices", multiple=True, metavar="MODEL=IN,OUT[,READ[,WRITE]]",
-    help="Dollars per million tokens of models that fit a pattern; may be repeated. Without it, the genai-prices list counts.",
+    help="Dollars per million tokens of models that fit a pattern; may be repeated. Else the genai-prices list counts.",
 )  # fmt: skip
-@click.option("--engine", type=click.Choice(sorted(ENGINES)), default="local", show_default=True, help="Where files are counted.")
-@click.option("--workers", type=click.IntRange(0, 4096), default=0, help="Files counted at once; 0 picks what the machine has.")
+@click.option(
+    "--engine", type=click.Choice(sorted(ENGINES)), default="local", show_default=True, help="Where files are counted."
+)
+@click.option(
+    "--workers", type=click.IntRange(0, 4096), default=0, help="Files counted at once; 0 picks what the machine has."
+)
 @click.option("--quiet", "-q", is_flag=True, help="No progress on the terminal.")
 def scan(
     paths: tuple[str, ...],
@@ -131,10 +140,22 @@ def show(console: Console, report: Report, names: tuple[str, ...], prices: Price
         return
     table = Table(box=None, pad_edge=False)
     for name in names:
-        table.add_column(name, overflow="fold")
-    for title in ("calls", "errors", "rejected", "off schema", "rate", "silent", "safe repairs", "wasted tokens", "cost"):
-        table.add_column(title, justify="right")
+        table.add_column(name, overflow="ellipsis", no_wrap=True, min_width=8)
+    for title in (
+        "calls",
+        "errors",
+        "rejected",
+        "off schema",
+        "rate",
+        "silent",
+        "safe repairs",
+        "wasted tokens",
+        "cost",
+    ):
+        table.add_column(title, justify="right", no_wrap=True)
     rows = by(report, names) if names else []
+    if "day" not in names:
+        rows.sort(key=lambda row: (-row[1].off_schema, -row[1].calls))
     for key, tally, models in rows[:MAX_ROWS]:
         table.add_row(*(_cell(one) for one in key), *_numbers(tally, cost(models, WASTE, prices)))
     if len(rows) > MAX_ROWS:
@@ -142,7 +163,9 @@ def show(console: Console, report: Report, names: tuple[str, ...], prices: Price
     models = {row[0][0]: row[1] for row in by(report, ("model",))}
     if len(rows) != 1:
         table.add_section()
-        table.add_row(*("all" if index == 0 else "" for index in range(len(names))), *_numbers(total, cost(models, WASTE, prices)))
+        table.add_row(
+            *("all" if index == 0 else "" for index in range(len(names))), *_numbers(total, cost(models, WASTE, prices))
+        )
     console.print(table)
     saved, wasted = tokens(total, SAVED), tokens(total, WASTE)
     console.print(
@@ -152,15 +175,17 @@ def show(console: Console, report: Report, names: tuple[str, ...], prices: Price
     if sum(wasted):
         dollars = cost(models, SAVED, prices)
         console.print(
-            f"The safe policy would have repaired {total.safe_repaired} of {total.off_schema} off-schema calls and saved "
-            f"{_big(sum(saved))} of {_big(sum(wasted))} wasted tokens{'' if not dollars else f' (${dollars:.2f})'}."
+            f"The safe policy would have repaired {total.safe_repaired} of {total.off_schema} off-schema calls "
+            f"and saved {_big(sum(saved))} of {_big(sum(wasted))} wasted tokens{'' if not dollars else f' (${dollars:.2f})'}."
         )
     _show_keys(console, report)
     _show_trouble(console, report)
     if prices.missing:
         console.print(f"No prices: {prices.missing}", style="dim")
     elif prices.unknown - {""}:
-        console.print(f"No price for: {', '.join(sorted(prices.unknown - {''})[:8])}; use --price", style="dim", markup=False)
+        console.print(
+            f"No price for: {', '.join(sorted(prices.unknown - {''})[:8])}; use --price", style="dim", markup=False
+        )
 
 
 def _show_keys(console: Console, report: Report) -> None:
@@ -173,7 +198,13 @@ def _show_keys(console: Console, report: Report) -> None:
     for title in ("times", "inert"):
         table.add_column(title, justify="right")
     for row in rows:
-        table.add_row(_cell(row["key"]), row["kind"], _cell(", ".join(list(row["tools"])[:3])), str(row["times"]), str(row["inert"]))
+        table.add_row(
+            _cell(row["key"]),
+            row["kind"],
+            _cell(", ".join(list(row["tools"])[:3])),
+            str(row["times"]),
+            str(row["inert"]),
+        )
     console.print(table)
 
 
@@ -206,7 +237,9 @@ def _numbers(tally: Any, dollars: float | None) -> list[str]:
 
 
 def _big(number: int) -> str:
-    return str(number) if number < 10_000 else f"{number / 1000:.0f}k" if number < 10_000_000 else f"{number / 1e6:.1f}M"
+    return (
+        str(number) if number < 10_000 else f"{number / 1000:.0f}k" if number < 10_000_000 else f"{number / 1e6:.1f}M"
+    )
 
 
 def _cell(text: str) -> str:

@@ -6,7 +6,7 @@ import os
 from collections import Counter, deque
 from collections.abc import Collection
 from dataclasses import dataclass, replace
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from hashlib import blake2b
 
 from onspec.contract import Tool
@@ -125,7 +125,7 @@ def scan_file(path: str, options: Options | None = None, known: Collection[int] 
         counter = _Counter(report, options or Options(), found.name, known)
         for entry in found.entries(source):
             if entry.__class__ is Turn:
-                counter.turn(entry)  # type: ignore[arg-type]  # told by its class, which is cheaper than isinstance
+                counter.turn(entry)
             elif isinstance(entry, Damage):
                 report.damage[entry.reason] += 1
             elif isinstance(entry, Start):
@@ -195,13 +195,13 @@ class _Counter:
             reply = follower.reply(turn.message_id or turn.id, model, usage)
             for part in turn.parts:
                 if part.__class__ is ToolCall:
-                    self._call(part, turn, model, reply, follower)  # type: ignore[arg-type]  # told by its class
+                    self._call(part, turn, model, reply, follower)
                 elif part.__class__ is ToolResult:
-                    self._result(part, turn)  # type: ignore[arg-type]  # told by its class
+                    self._result(part, turn)
         elif turn.role == "tool":
             for part in turn.parts:
                 if part.__class__ is ToolResult:
-                    self._result(part, turn)  # type: ignore[arg-type]  # told by its class
+                    self._result(part, turn)
 
     def _before(self, moment: float | None) -> bool:
         return self.options.since is not None and moment is not None and moment < self.options.since
@@ -421,7 +421,7 @@ class _Counter:
         number = int(moment // 86400)
         day = self.days.get(number)
         if day is None:
-            day = self.days[number] = datetime.fromtimestamp(number * 86400, timezone.utc).strftime("%Y-%m-%d")
+            day = self.days[number] = datetime.fromtimestamp(number * 86400, UTC).strftime("%Y-%m-%d")
         return day
 
 

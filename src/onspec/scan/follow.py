@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from onspec.scan.count import Spent, Tally
 from onspec.transcripts.session import Usage
 
+NOTHING = Spent()
+
 MAX_REPLIES = 10
 """Model replies after which a later call of the same tool no longer counts as a retry."""
 
@@ -24,7 +26,7 @@ class Reply:
 
     number: int
     model: str
-    usage: Spent = Spent()
+    usage: Spent = NOTHING
     calls: int = 0
     failed: int = 0
     repairable: int = 0

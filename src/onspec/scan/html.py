@@ -4,25 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from html import escape
+from importlib.resources import files
 from typing import Any
 
 from onspec.scan.count import Tally
 from onspec.scan.run import Report
 from onspec.scan.summary import by, interval, kinds
 
-STYLE = """
-:root{color-scheme:light dark;--ink:#1d2329;--soft:#5b6672;--line:#d8dde3;--bar:#3b6ea8;--bad:#b5452c;--good:#3d8a55;--ground:#fff}
-@media(prefers-color-scheme:dark){:root{--ink:#e4e8ec;--soft:#98a3af;--line:#363d45;--bar:#6fa3dc;--bad:#e07a60;--good:#6fbf87;--ground:#15191d}}
-*{box-sizing:border-box}body{margin:0 auto;max-width:1080px;padding:2rem 1rem 4rem;font:15px/1.5 system-ui,sans-serif;color:var(--ink);background:var(--ground)}
-h1{font-size:1.5rem;margin:0}h2{font-size:1.1rem;margin:2.2rem 0 .6rem}p{margin:.4rem 0;color:var(--soft)}
-.cards{display:grid;grid-template-columns:repeat(auto-fit,minmax(150px,1fr));gap:.8rem;margin:1.2rem 0}
-.card{border:1px solid var(--line);border-radius:8px;padding:.7rem .9rem}.card b{display:block;font-size:1.35rem}
-.card span{color:var(--soft);font-size:.85rem}.scroll{overflow-x:auto}
-table{border-collapse:collapse;width:100%;font-size:.88rem}th,td{text-align:left;padding:.3rem .6rem;border-bottom:1px solid var(--line);vertical-align:top}
-th{color:var(--soft);font-weight:600}td.n,th.n{text-align:right;font-variant-numeric:tabular-nums}code{font-size:.85em;overflow-wrap:anywhere}
-svg{max-width:100%;height:auto}svg text{fill:var(--ink);font:12px system-ui,sans-serif}svg .soft{fill:var(--soft)}
-.bar{fill:var(--bar)}.bad{fill:var(--bad)}.good{fill:var(--good)}.axis{stroke:var(--line)}.whisker{stroke:var(--ink);stroke-width:1.5}
-"""
+STYLE = files("onspec.scan").joinpath("page.css").read_text(encoding="utf-8")
 
 MAX_BARS = 20
 MAX_DAYS = 120
@@ -39,8 +28,14 @@ def page(data: dict[str, Any], report: Report, names: Sequence[str]) -> str:
     """
     sections = [
         _cards(data),
-        _section("Off-schema calls by model", _rates(by(report, ("model",))), "Share of all calls, with its 95 % interval."),
-        _section("Off-schema calls by tool", _rates(_worst(by(report, ("tool",)))), "The tools with the most off-schema calls."),
+        _section(
+            "Off-schema calls by model", _rates(by(report, ("model",))), "Share of all calls, with its 95 % interval."
+        ),
+        _section(
+            "Off-schema calls by tool",
+            _rates(_worst(by(report, ("tool",)))),
+            "The tools with the most off-schema calls.",
+        ),
         _section("By day", _days(by(report, ("day",))), "Bars are calls, the darker part is off schema; days are UTC."),
         _section("Counts", _groups(data, names)),
         _section("Keys that models invented, by kind", _kinds(report)),
@@ -93,7 +88,10 @@ def _rates(rows: Rows) -> str:
     if not shown:
         return ""
     bounds = [interval(tally.off_schema, tally.calls) for _, tally in shown]
-    top = max(min(high, 3 * max(tally.off_schema / tally.calls, 0.005)) for (_, high), (_, tally) in zip(bounds, shown, strict=True))
+    top = max(
+        min(high, 3 * max(tally.off_schema / tally.calls, 0.005))
+        for (_, high), (_, tally) in zip(bounds, shown, strict=True)
+    )
     width, left, height = 760, 260, 24
     parts = []
     for index, ((name, tally), (low, high)) in enumerate(zip(shown, bounds, strict=True)):
@@ -115,18 +113,24 @@ def _days(rows: Rows) -> str:
     top = max(tally.calls for _, tally in shown)
     width, height = 960, 150
     step = (width - 60) / len(shown)
-    parts = [f"<line class=axis x1=50 x2={width} y1={height} y2={height} />", f"<text class=soft x=0 y=12>{top:,}</text>"]
+    parts = [
+        f"<line class=axis x1=50 x2={width} y1={height} y2={height} />",
+        f"<text class=soft x=0 y=12>{top:,}</text>",
+    ]
     for index, (day, tally) in enumerate(shown):
         x, high = 50 + index * step, tally.calls / top * (height - 10)
-        off = tally.off_schema / top * (height - 10)
+        off = max(tally.off_schema / top * (height - 10), 1 if tally.off_schema else 0)
+        wide = max(step - 1, 1)
         parts.append(
             f"<g><title>{escape(day)}: {tally.calls} calls, {tally.off_schema} off schema</title>"
-            f"<rect class=bar x='{x:.1f}' y='{height - high:.1f}' width='{max(step - 1, 1):.1f}' height='{high:.1f}' />"
-            f"<rect class=bad x='{x:.1f}' y='{height - max(off, 1 if off else 0):.1f}' width='{max(step - 1, 1):.1f}' height='{max(off, 1 if off else 0):.1f}' /></g>"
+            f"<rect class=bar x='{x:.1f}' y='{height - high:.1f}' width='{wide:.1f}' height='{high:.1f}' />"
+            f"<rect class=bad x='{x:.1f}' y='{height - off:.1f}' width='{wide:.1f}' height='{off:.1f}' /></g>"
         )
     for index in dict.fromkeys((0, len(shown) // 2, len(shown) - 1)):
         anchor = "start" if index == 0 else "end" if index == len(shown) - 1 else "middle"
-        parts.append(f"<text class=soft x='{50 + (index + (0 if index == 0 else 1)) * step:.1f}' y={height + 16} text-anchor={anchor}>{escape(shown[index][0])}</text>")
+        x = 50 + (index + (index > 0)) * step
+        day = escape(shown[index][0])
+        parts.append(f"<text class=soft x='{x:.1f}' y={height + 16} text-anchor={anchor}>{day}</text>")
     return _svg(width, height + 22, parts, "Calls by day")
 
 
@@ -151,29 +155,62 @@ def _bars(rows: list[tuple[str, int]], style: str) -> str:
 
 def _safe(data: dict[str, Any]) -> str:
     safe = data["safe"]
-    rows = [("repaired", safe["repaired"]), ("refused", safe["refused"]), ("let pass", safe["accepted"]), ("cannot tell", safe["cannot_tell"])]
+    rows = [
+        ("repaired", safe["repaired"]),
+        ("refused", safe["refused"]),
+        ("let pass", safe["accepted"]),
+        ("cannot tell", safe["cannot_tell"]),
+    ]
     rules = [(name, number) for name, number in data["rules_of_repair"].items()]
     bars = _bars(rows, "good")
     return bars and bars + (f"<h2>Rules of these repairs</h2>{_bars(rules, 'good')}" if rules else "")
 
 
 def _groups(data: dict[str, Any], names: Sequence[str]) -> str:
-    head = [*names, "calls", "errors", "rejected", "static", "off schema", "rate", "silent", "safe repairs", "wasted", "cost"]
+    head = [
+        *names,
+        "calls",
+        "errors",
+        "rejected",
+        "static",
+        "off schema",
+        "rate",
+        "silent",
+        "safe repairs",
+        "wasted",
+        "cost",
+    ]
     rows = [
         [
             *(row[name] or "unknown" for name in names),
-            row["calls"], row["error_results"], row["rejected_for_arguments"], row["static_violations"], row["off_schema"],
-            f"{row['off_schema_rate']:.2%}", row["silently_accepted"], row["safe"]["repaired"],
-            sum(row["wasted_tokens"].values()), _dollars(row["wasted_dollars"]) or "-",
+            row["calls"],
+            row["error_results"],
+            row["rejected_for_arguments"],
+            row["static_violations"],
+            row["off_schema"],
+            f"{row['off_schema_rate']:.2%}",
+            row["silently_accepted"],
+            row["safe"]["repaired"],
+            sum(row["wasted_tokens"].values()),
+            _dollars(row["wasted_dollars"]) or "-",
         ]
         for row in data["by"][:MAX_ROWS]
-    ]  # fmt: skip
+    ]
     return _table(head, rows, len(names))
 
 
 def _keys(data: dict[str, Any]) -> str:
     rows = [
-        [row["key"], row["kind"].replace("_", " "), ", ".join(row["tools"]), ", ".join(row["models"]), _most(row["places"]), _most(row["depths"]), row["times"], row["inert"]]
+        [
+            row["key"],
+            row["kind"].replace("_", " "),
+            ", ".join(row["tools"]),
+            ", ".join(row["models"]),
+            _most(row["places"]),
+            _most(row["depths"]),
+            row["times"],
+            row["inert"],
+        ]
         for row in data["invented"][:MAX_ROWS]
     ]
     return _table(["key", "kind", "tools", "models", "place", "depth", "times", "inert"], rows, 6)
@@ -182,17 +219,31 @@ def _keys(data: dict[str, Any]) -> str:
 def _findings(data: dict[str, Any]) -> str:
     rows = [
         [
-            found["tool"], found["model"], found["harness_said"], "; ".join(found["problems"]) or ", ".join(found["invented_keys"]),
-            found["safe"] + (f" ({', '.join(found['rules'])})" if found["rules"] else ""), f"{found['path']}:{found['line']}", found["call"],
+            found["tool"],
+            found["model"],
+            found["harness_said"],
+            "; ".join(found["problems"]) or ", ".join(found["invented_keys"]),
+            found["safe"] + (f" ({', '.join(found['rules'])})" if found["rules"] else ""),
+            f"{found['path']}:{found['line']}",
+            found["call"],
         ]
         for found in data["findings"][:MAX_ROWS]
-    ]  # fmt: skip
+    ]
     return _table(["tool", "model", "harness", "problem", "safe", "where", "call"], rows, 7)
 
 
 def _files(data: dict[str, Any]) -> str:
     rows = [
-        [row["path"], row["format"], row["bytes"], row["calls"], row["error_results"], row["rejected_for_arguments"], row["static_violations"], row["off_schema"]]
+        [
+            row["path"],
+            row["format"],
+            row["bytes"],
+            row["calls"],
+            row["error_results"],
+            row["rejected_for_arguments"],
+            row["static_violations"],
+            row["off_schema"],
+        ]
         for row in data["per_file"][:MAX_ROWS]
         if row["calls"]
     ]
@@ -207,7 +258,12 @@ def _trouble(data: dict[str, Any]) -> str:
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[Any]], texts: int) -> str:
     body = "".join(
-        "<tr>" + "".join(f"<td>{escape(str(cell))}</td>" if index < texts else f"<td class=n>{_number(cell)}</td>" for index, cell in enumerate(row)) + "</tr>"
+        "<tr>"
+        + "".join(
+            f"<td>{escape(str(cell))}</td>" if index < texts else f"<td class=n>{_number(cell)}</td>"
+            for index, cell in enumerate(row)
+        )
+        + "</tr>"
         for row in rows
     )
     if not body:
@@ -217,7 +273,8 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[Any]], texts: int) -> st
 
 
 def _svg(width: int, height: int, parts: Iterable[str], label: str) -> str:
-    return f"<svg viewBox='0 0 {width} {height}' width={width} role=img aria-label='{escape(label)}'>{''.join(parts)}</svg>"
+    head = f"<svg viewBox='0 0 {width} {height}' width={width} role=img aria-label='{escape(label)}'>"
+    return f"{head}{''.join(parts)}</svg>"
 
 
 def _number(value: Any) -> str:

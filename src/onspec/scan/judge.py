@@ -107,8 +107,8 @@ class Contracts:
         """Takes in definitions that the file holds."""
         if replace:
             self._file.clear()
-        for name in removed:
-            self._file.pop(name, None)
+        for gone in removed:
+            self._file.pop(gone, None)
         fresh: dict[str, list[bytes]] = {}
         for definition in definitions:
             name, schema = tool_name(definition), schema_of(definition)
@@ -278,7 +278,9 @@ def _flat(tools: list[Tool]) -> frozenset[str] | None:
             return None
         schema: Any = tool.schema.document if tool.schema is not None else {}
         properties = schema.get("properties") if isinstance(schema, dict) else None
-        if not isinstance(properties, dict) or any(b'"properties"' in orjson.dumps(inner) for inner in properties.values()):
+        if not isinstance(properties, dict) or any(
+            b'"properties"' in orjson.dumps(inner) for inner in properties.values()
+        ):
             return None
         if "$defs" in schema or "definitions" in schema:
             return None

@@ -30,7 +30,8 @@ def run(paths: Iterable[str], options: Options, workers: int) -> Iterator[FileRe
         ray.init(include_dashboard=False, log_to_driver=False, configure_logging=False)
     try:
         task: Any = ray.remote(num_cpus=1, max_retries=3)(scan_file)
-        width = workers or max(int(ray.cluster_resources().get("CPU", 1)), 1)
+        resources: dict[str, Any] = ray.cluster_resources()  # type: ignore[no-untyped-call]  # ray has no type for it
+        width = workers or max(int(resources.get("CPU", 1)), 1)
         waiting: deque[tuple[str, Any]] = deque()
         running: set[Any] = set()
         for path in paths:

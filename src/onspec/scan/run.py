@@ -110,7 +110,9 @@ class Report:
         self.copies += one.copies
         self.bad_schemas += one.bad_schemas
         total = one.total()
-        line = FileLine(one.path, one.format, one.size, total, tuple(sorted(one.own_tools)), tuple(sorted(one.schemas.items())))
+        line = FileLine(
+            one.path, one.format, one.size, total, tuple(sorted(one.own_tools)), tuple(sorted(one.schemas.items()))
+        )
         self.lines.append(line)
         if len(self.lines) > 2 * MAX_FILES:
             self.trim()

@@ -67,7 +67,9 @@ def tokens(tally: Tally, names: Sequence[str]) -> Spent:
 
 def cost(models: dict[str, Tally], names: Sequence[str], prices: Prices) -> float | None:
     """US dollars of the tokens in some counts, over models; None where no price is known for any of them."""
-    known = [found for model, tally in models.items() if (found := prices.dollars(model, tokens(tally, names))) is not None]
+    known = [
+        found for model, tally in models.items() if (found := prices.dollars(model, tokens(tally, names))) is not None
+    ]
     return sum(known) if known else None
 
 
@@ -123,7 +125,9 @@ def summary(report: Report, names: Sequence[str], prices: Prices) -> dict[str, A
     rows = []
     for key, tally, parts in by(report, names) if names else []:
         row = {**dict(zip(names, key, strict=True)), **counts(tally)}
-        rows.append({**row, "wasted_dollars": cost(parts, WASTE, prices), "saved_by_safe_dollars": cost(parts, SAVED, prices)})
+        rows.append(
+            {**row, "wasted_dollars": cost(parts, WASTE, prices), "saved_by_safe_dollars": cost(parts, SAVED, prices)}
+        )
     return {
         "version": VERSION,
         "paths": list(report.paths),
@@ -149,7 +153,13 @@ def summary(report: Report, names: Sequence[str], prices: Prices) -> dict[str, A
         "violations": dict(report.codes.most_common()),
         "rules_of_repair": dict(report.rules.most_common()),
         "per_file": [
-            {"path": line.path, "format": line.format, "bytes": line.size, **counts(line.tally), "schemas": dict(line.schemas)}
+            {
+                "path": line.path,
+                "format": line.format,
+                "bytes": line.size,
+                **counts(line.tally),
+                "schemas": dict(line.schemas),
+            }
             for line in report.lines
         ],
         "findings": [
@@ -180,7 +190,8 @@ def invented_rows(report: Report, limit: int = 200) -> list[dict[str, Any]]:
     found: dict[tuple[str, str], dict[str, Any]] = {}
     for (key, kind, depth, place, inert, tool, model), number in sorted(report.keys.items()):
         row = found.setdefault(
-            (key, kind), {"key": key, "kind": kind, "times": 0, "inert": 0, "depths": {}, "places": {}, "tools": {}, "models": {}}
+            (key, kind),
+            {"key": key, "kind": kind, "times": 0, "inert": 0, "depths": {}, "places": {}, "tools": {}, "models": {}},
         )
         row["times"] += number
         row["inert"] += number if inert else 0
@@ -195,4 +206,3 @@ def kinds(report: Report) -> dict[str, int]:
     for place, number in report.keys.items():
         found[place[1]] = found.get(place[1], 0) + number
     return dict(sorted(found.items(), key=lambda item: -item[1]))
-

@@ -14,28 +14,36 @@ NUMBERED, SUFFIXED, ALIAS, MATCH, METADATA = "numbered_twin", "suffixed_twin", "
 ECHO, LEVEL, DOTTED, MARKUP, TEXT, OTHER = "schema_echo", "other_level", "dotted", "markup", "text_as_key", "other"
 
 _MATCH = frozenset(
-    "requireunique unique matchcase casesensitive ignorecase forcematchcount matchcount expectedcount expectedreplacements "
-    "occurrence occurrences replaceall allowmultiple multiple regex isregex exact exactmatch fuzzy closeenough global all "
-    "count lineno linenumber startline endline line lines offset limit range".split()
-)
+    [
+        "requireunique", "unique", "matchcase", "casesensitive", "ignorecase", "forcematchcount", "matchcount",
+        "expectedcount", "expectedreplacements", "occurrence", "occurrences", "replaceall", "allowmultiple", "multiple",
+        "regex", "isregex", "exact", "exactmatch", "fuzzy", "closeenough", "global", "all", "count", "lineno",
+        "linenumber", "startline", "endline", "line", "lines", "offset", "limit", "range",
+    ]
+)  # fmt: skip
 _METADATA = frozenset(
-    "id type kind name title description note notes comment comments reason reasoning explanation purpose intent cost "
-    "label tag tags status priority summary metadata meta infile file dummy placeholder unused children index".split()
-)
+    [
+        "id", "type", "kind", "name", "title", "description", "note", "notes", "comment", "comments", "reason",
+        "reasoning", "explanation", "purpose", "intent", "cost", "label", "tag", "tags", "status", "priority",
+        "summary", "metadata", "meta", "infile", "file", "dummy", "placeholder", "unused", "children", "index",
+    ]
+)  # fmt: skip
 _ECHO = frozenset(
-    "additionalproperties properties required items schema $schema $ref enum oneof anyof allof default examples "
-    "minitems maxitems minlength maxlength format".split()
-)
+    [
+        "additionalproperties", "properties", "required", "items", "schema", "$schema", "$ref", "enum", "oneof",
+        "anyof", "allof", "default", "examples", "minitems", "maxitems", "minlength", "maxlength", "format",
+    ]
+)  # fmt: skip
 _ALIASES = (
-    frozenset("path file filepath filename absolutepath targetfile".split()),
-    frozenset("command cmd script".split()),
-    frozenset("oldstring oldstr oldtext search find original".split()),
-    frozenset("newstring newstr newtext replace replacement".split()),
-    frozenset("content contents text body filetext".split()),
-    frozenset("pattern query regex search".split()),
-    frozenset("replaceall replacealloccurrences".split()),
-    frozenset("timeout timeoutms timeoutseconds".split()),
-    frozenset("limit length maxlines headlimit maxresults".split()),
+    frozenset(["path", "file", "filepath", "filename", "absolutepath", "targetfile"]),
+    frozenset(["command", "cmd", "script"]),
+    frozenset(["oldstring", "oldstr", "oldtext", "search", "find", "original"]),
+    frozenset(["newstring", "newstr", "newtext", "replace", "replacement"]),
+    frozenset(["content", "contents", "text", "body", "filetext"]),
+    frozenset(["pattern", "query", "regex", "search"]),
+    frozenset(["replaceall", "replacealloccurrences"]),
+    frozenset(["timeout", "timeoutms", "timeoutseconds"]),
+    frozenset(["limit", "length", "maxlines", "headlimit", "maxresults"]),
 )
 _NAME = re.compile(r"[\w.$:/@-]+\Z", re.ASCII)
 _SECRET = re.compile(r"(?=(?:\D*\d){4})[A-Za-z0-9+=_-]{24}|\d{9}|(?:sk|pk|gh[opsu]|xox[a-z]|AKIA|eyJ)[-_A-Za-z0-9]{12}")

@@ -32,7 +32,10 @@ def entries(source: Source) -> Iterator[Entry]:
             agent = get(piece.value, "agent")
             model = _text(get(agent, "model_name"))
             yield Start(
-                _text(get(agent, "name")) or NAME, _text(get(agent, "version")), _text(get(piece.value, "session_id")), model
+                _text(get(agent, "name")) or NAME,
+                _text(get(agent, "version")),
+                _text(get(piece.value, "session_id")),
+                model,
             )
             tools = tool_list(get(agent, "tool_definitions"))
             if tools:
@@ -62,7 +65,10 @@ def _step(step: dict[str, Any], number: int, model: str | None) -> Iterator[Entr
             held = arguments if isinstance(arguments, str) else None
             parts.append(
                 ToolCall(
-                    text_of(call.get("function_name")), None if held is not None else arguments, held, _text(call.get("tool_call_id"))
+                    text_of(call.get("function_name")),
+                    None if held is not None else arguments,
+                    held,
+                    _text(call.get("tool_call_id")),
                 )
             )
     named = _text(step.get("model_name")) or model
@@ -70,7 +76,9 @@ def _step(step: dict[str, Any], number: int, model: str | None) -> Iterator[Entr
     yield Turn(role, tuple(parts), identity, None, moment, named, usage, f"step {identity}", line=number)
     results = get(step, "observation", "results")
     answered = tuple(
-        ToolResult(text_of(result.get("content")), _text(result.get("source_call_id")), None, result.get("is_error") is True)
+        ToolResult(
+            text_of(result.get("content")), _text(result.get("source_call_id")), None, result.get("is_error") is True
+        )
         for result in (results if isinstance(results, list) else ())
         if isinstance(result, dict)
     )

@@ -125,9 +125,7 @@ def _turn(value: dict[str, Any], number: int, side: bool) -> Turn | None:
 
 def _call(call: ToolCall, owner: Json) -> ToolCall:
     key = f"{owner}:{call.id}" if call.id and isinstance(owner, str) else None
-    return ToolCall(
-        call.name, call.arguments, call.text, call.id, call.fault, stand_in=call.stand_in, key=key
-    )
+    return ToolCall(call.name, call.arguments, call.text, call.id, call.fault, stand_in=call.stand_in, key=key)
 
 
 def _text(value: Json) -> str | None:

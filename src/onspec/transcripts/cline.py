@@ -50,7 +50,9 @@ def _message(value: Json, number: int) -> Turn | None:
             raw, fault = lost.get(piece.id or "", (get(part, "metadata", "rawInputText"), None))
             fault = fault or get(part, "metadata", "inputParseError")
             if isinstance(raw, str):
-                piece = ToolCall(piece.name, piece.arguments, raw, piece.id, text_of(fault) or "not JSON", stand_in=True)
+                piece = ToolCall(
+                    piece.name, piece.arguments, raw, piece.id, text_of(fault) or "not JSON", stand_in=True
+                )
         if piece is not None:
             parts.append(piece)
     if role == "user" and any(isinstance(piece, ToolResult) for piece in parts):
@@ -72,7 +74,10 @@ def _invalid(value: dict[str, Any]) -> dict[str, tuple[Json, Json]]:
     for call in calls if isinstance(calls, list) else ():
         identity = get(call, "toolCallId")
         if isinstance(identity, str):
-            found[identity] = (get(call, "input", "rawInputText"), get(call, "input", "parseError") or get(call, "reason"))
+            found[identity] = (
+                get(call, "input", "rawInputText"),
+                get(call, "input", "parseError") or get(call, "reason"),
+            )
     return found
 
 
@@ -87,7 +92,7 @@ def _model(info: Json) -> str | None:
 def _usage(metrics: Json) -> Usage | None:
     if not isinstance(metrics, dict) or not metrics:
         return None
-    held = metrics.get("tokens") if isinstance(metrics.get("tokens"), dict) else metrics
+    held: dict[str, Json] = metrics["tokens"] if isinstance(metrics.get("tokens"), dict) else metrics
     return Usage(
         count(held.get("inputTokens", held.get("prompt"))),
         count(held.get("outputTokens", held.get("completion"))),

@@ -83,9 +83,7 @@ def entries(source: Source) -> Iterator[Entry]:
 
 def _meta(meta: dict[str, Any]) -> Iterator[Entry]:
     version, identity = meta.get("cli_version"), meta.get("id")
-    yield Start(
-        NAME, version if isinstance(version, str) else None, identity if isinstance(identity, str) else None
-    )
+    yield Start(NAME, version if isinstance(version, str) else None, identity if isinstance(identity, str) else None)
     tools = tuple(_dynamic(tool) for tool in tool_list(meta.get("dynamic_tools")))
     if tools:
         yield Tools(tools, replace=False)

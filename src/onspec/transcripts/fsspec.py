@@ -7,7 +7,7 @@ from typing import IO, cast
 from onspec.errors import InputError, MissingExtra
 
 try:
-    import fsspec
+    import fsspec  # type: ignore[import-untyped]  # the package has no types
 except ImportError:
     raise MissingExtra("fsspec", "scan") from None
 

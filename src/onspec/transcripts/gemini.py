@@ -111,9 +111,16 @@ def _message(value: Json, number: int) -> Iterator[Entry]:
             if result is not None:
                 answered.append(result)
     yield Turn(
-        "assistant", tuple(said), identity, None, moment, _text(value.get("model")), _usage(value.get("tokens")), identity,
+        "assistant",
+        tuple(said),
+        identity,
+        None,
+        moment,
+        _text(value.get("model")),
+        _usage(value.get("tokens")),
+        identity,
         line=number,
-    )  # fmt: skip
+    )
     if answered:
         yield Turn("tool", tuple(answered), None, None, moment, line=number)
 

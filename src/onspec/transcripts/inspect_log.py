@@ -109,7 +109,11 @@ def _message(message: Json, number: int, model: str | None, usages: dict[str, Js
         content = text_of(get(error, "message")) if error else text_of(message.get("content"))
         kind = _text(get(error, "type"))
         result = ToolResult(
-            content, _text(message.get("tool_call_id")), _text(message.get("function")), bool(error), f"type: {kind}" if kind else None
+            content,
+            _text(message.get("tool_call_id")),
+            _text(message.get("function")),
+            bool(error),
+            f"type: {kind}" if kind else None,
         )
         return Turn("tool", (result,), line=number)
     parts: list[Piece] = []
@@ -126,7 +130,17 @@ def _message(message: Json, number: int, model: str | None, usages: dict[str, Js
     identity = _text(message.get("id"))
     usage = openai_usage(usages.get(identity or ""))
     named = _text(message.get("model")) or model
-    return Turn(role, tuple(parts), identity, None, seconds(message.get("timestamp")), named if role == "assistant" else None, usage, identity, line=number)
+    return Turn(
+        role,
+        tuple(parts),
+        identity,
+        None,
+        seconds(message.get("timestamp")),
+        named if role == "assistant" else None,
+        usage,
+        identity,
+        line=number,
+    )
 
 
 def _call(call: dict[str, Any]) -> ToolCall:

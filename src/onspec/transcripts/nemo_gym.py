@@ -52,7 +52,9 @@ def _rollout(value: Json, number: int) -> Iterator[Entry]:
     named = model if isinstance(model, str) else None
     reply = 0
     for item in output if isinstance(output, list) else ():
-        turn = response_item(item, number, model=named, message_id=f"{number}:{reply}") if isinstance(item, dict) else None
+        turn = (
+            response_item(item, number, model=named, message_id=f"{number}:{reply}") if isinstance(item, dict) else None
+        )
         if turn is None:
             continue
         if turn.role != "assistant":

@@ -92,11 +92,12 @@ def _database(source: Source) -> Iterator[Entry]:
         sessions = link.execute("SELECT id, version FROM session ORDER BY id").fetchall()
         for session, version in sessions:
             yield Start(NAME, _decoded(version), _decoded(session), None, True)
-            number = 0
             rows = link.execute("SELECT id, data FROM message WHERE session_id = ? ORDER BY id", (_decoded(session),))
-            for identity, data in rows:
+            for number, (identity, data) in enumerate(rows):
                 info, reason = decode(data)
-                found = link.execute("SELECT id, data FROM part WHERE message_id = ? ORDER BY id", (_decoded(identity),))
+                found = link.execute(
+                    "SELECT id, data FROM part WHERE message_id = ? ORDER BY id", (_decoded(identity),)
+                )
                 parts = []
                 for part_id, raw in found:
                     part, broken = decode(raw)
@@ -108,7 +109,6 @@ def _database(source: Source) -> Iterator[Entry]:
                     yield Damage(number, reason or "shape")
                 else:
                     yield from _message({"id": _decoded(identity), **info}, parts, number)
-                number += 1
     except sqlite3.Error:
         yield Damage(0, "unreadable")
     finally:
@@ -140,7 +140,17 @@ def _message(info: dict[str, Any], parts: list[Json], number: int) -> Iterator[E
         elif kind in ("step-finish", "step_finish") and usage is None:
             usage = _usage(part.get("tokens"))
     yield Turn(
-        "assistant", tuple(said), identity, None, moment, model, usage, identity, _text(info.get("finish")), False, number
+        "assistant",
+        tuple(said),
+        identity,
+        None,
+        moment,
+        model,
+        usage,
+        identity,
+        _text(info.get("finish")),
+        False,
+        number,
     )
     if answered:
         yield Turn("tool", tuple(answered), None, None, moment, line=number)

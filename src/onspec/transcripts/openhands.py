@@ -9,7 +9,7 @@ from typing import Any
 from onspec.audit import Json
 from onspec.message import Text, Thinking
 from onspec.transcripts.document import Element, Frame, elements
-from onspec.transcripts.session import Damage, Entry, Piece, Start, ToolCall, ToolResult, Tools, Turn, Unknown
+from onspec.transcripts.session import Damage, Entry, Piece, Start, ToolResult, Tools, Turn, Unknown
 from onspec.transcripts.source import Source, get
 from onspec.transcripts.wire import chat_calls, openai_usage, seconds, text_of, tool_list
 
@@ -137,14 +137,22 @@ class _Events:
             if text:
                 parts.append(Text(text))
             if isinstance(call, dict):
-                inner = call if "name" in call or isinstance(call.get("function"), dict) else {**call, "name": event.get("tool_name")}
+                inner = (
+                    call
+                    if "name" in call or isinstance(call.get("function"), dict)
+                    else {**call, "name": event.get("tool_name")}
+                )
                 parts.extend(chat_calls({"tool_calls": [inner]}))
             reply = _text(event.get("llm_response_id"))
             yield Turn("assistant", tuple(parts), identity, None, moment, self.model, None, reply, None, False, number)
         elif kind in ("ObservationEvent", "UserRejectObservation", "AgentErrorEvent"):
             error = event.get("error") if kind == "AgentErrorEvent" else None
             observed = event.get("observation")
-            content = text_of(error) if error is not None else text_of(get(observed, "content") or get(observed, "output") or observed)
+            content = (
+                text_of(error)
+                if error is not None
+                else text_of(get(observed, "content") or get(observed, "output") or observed)
+            )
             failed = kind == "AgentErrorEvent" or get(observed, "is_error") is True
             result = ToolResult(content, _text(event.get("tool_call_id")), _text(event.get("tool_name")), failed)
             yield Turn("tool", (result,), identity, None, moment, line=number)

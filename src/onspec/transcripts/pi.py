@@ -105,7 +105,10 @@ def _assistant(
     tokens = None
     if isinstance(usage, dict) and usage:
         tokens = Usage(
-            count(usage.get("input")), count(usage.get("output")), count(usage.get("cacheRead")), count(usage.get("cacheWrite"))
+            count(usage.get("input")),
+            count(usage.get("output")),
+            count(usage.get("cacheRead")),
+            count(usage.get("cacheWrite")),
         )
     named = message.get("model")
     return Turn(
@@ -152,7 +155,9 @@ def _was_evicted(arguments: Json) -> bool:
 
 def _texts(content: Json) -> tuple[Piece, ...]:
     if isinstance(content, list):
-        return tuple(Text(part["text"]) for part in content if isinstance(part, dict) and isinstance(part.get("text"), str))
+        return tuple(
+            Text(part["text"]) for part in content if isinstance(part, dict) and isinstance(part.get("text"), str)
+        )
     text = text_of(content)
     return (Text(text),) if text else ()
 

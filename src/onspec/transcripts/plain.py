@@ -1,4 +1,4 @@
-"""Reads plain conversations: OpenAI or Anthropic messages and Responses items, as JSON or JSON Lines, however wrapped."""
+"""Reads plain conversations: OpenAI or Anthropic messages and Responses items, as JSON or JSON Lines."""
 
 from __future__ import annotations
 
@@ -140,7 +140,12 @@ def _with_inner_results(turn: Turn, message: dict[str, Any]) -> Turn:
         result = get(part, "result")
         if get(part, "type") == "tool_use" and isinstance(result, dict):
             found.append(
-                ToolResult(text_of(result.get("output")), _text(part.get("id")), _text(part.get("name")), result.get("status") == "error")
+                ToolResult(
+                    text_of(result.get("output")),
+                    _text(part.get("id")),
+                    _text(part.get("name")),
+                    result.get("status") == "error",
+                )
             )
     if not found:
         return turn
@@ -156,5 +161,3 @@ def _first(value: Json) -> Json:
 
 def _text(value: Json) -> str | None:
     return value if isinstance(value, str) else None
-
-

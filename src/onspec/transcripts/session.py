@@ -241,7 +241,7 @@ class Session:
             wanted.add(at.id)
             at = by_id.get(at.parent) if at.parent else None
         replies = {turn.message_id for turn in self.turns if turn.id in wanted and turn.message_id}
-        calls = set()
+        calls: set[str] = set()
         for turn in self.turns:
             if turn.id in wanted or (turn.message_id and turn.message_id in replies):
                 calls.update(part.id for part in turn.parts if isinstance(part, ToolCall) and part.id)

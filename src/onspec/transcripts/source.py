@@ -87,7 +87,7 @@ class Source:
             raw: IO[bytes] = module.stream(self.path)
             size = None
         else:
-            raw = cast("IO[bytes]", open(self.path, "rb", buffering=0))
+            raw = cast("IO[bytes]", open(self.path, "rb", buffering=0))  # noqa: SIM115 -- the caller closes it
             size = os.fstat(raw.fileno()).st_size
         suffix = os.path.splitext(self.path)[1].lower()
         if suffix in OPENERS:

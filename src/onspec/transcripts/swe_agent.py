@@ -25,9 +25,12 @@ def sniff(head: bytes) -> bool:
     start = head[:8192]
     if b"mini_version" in head or b'"mini-swe-agent' in head or (b'"model_stats"' in start and _MESSAGES.search(head)):
         return True
-    return bool(_TRAJECTORY.search(head)) and (
-        b'"observation"' in head or b'"environment"' in head or b'"thought"' in head
-    ) and b'"openhands_version"' not in head and b'"args"' not in start
+    return (
+        bool(_TRAJECTORY.search(head))
+        and (b'"observation"' in head or b'"environment"' in head or b'"thought"' in head)
+        and b'"openhands_version"' not in head
+        and b'"args"' not in start
+    )
 
 
 def entries(source: Source) -> Iterator[Entry]:

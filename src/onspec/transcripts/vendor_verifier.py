@@ -15,8 +15,10 @@ NAME = "vendor-verifier"
 def sniff(head: bytes) -> bool:
     """Whether a file begins like such a result: a request with messages, and a response with choices or a verdict."""
     first = head.split(b"\n", 1)[0]
-    return b'"request"' in first and b'"messages"' in first and (
-        b'"choices"' in first or b'"tool_calls_valid"' in first or b'"finish_reason"' in first
+    return (
+        b'"request"' in first
+        and b'"messages"' in first
+        and (b'"choices"' in first or b'"tool_calls_valid"' in first or b'"finish_reason"' in first)
     )
 
 
@@ -59,6 +61,12 @@ def _result(value: Json, number: int) -> Iterator[Entry]:
             )
             if turn is not None:
                 yield Turn(
-                    "assistant", turn.parts, None, None, turn.time, named, turn.usage, turn.message_id, turn.stop_reason,
-                    False, number,
-                )  # fmt: skip
+                    "assistant",
+                    turn.parts,
+                    time=turn.time,
+                    model=named,
+                    usage=turn.usage,
+                    message_id=turn.message_id,
+                    stop_reason=turn.stop_reason,
+                    line=number,
+                )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from typing import Any
 
 from onspec.audit import Json
@@ -60,7 +60,7 @@ def seconds(value: Json) -> float | None:
         except ValueError:
             return None
         if moment.tzinfo is None:
-            moment = moment.replace(tzinfo=timezone.utc)
+            moment = moment.replace(tzinfo=UTC)
         try:
             stamp = moment.timestamp()
         except (OverflowError, OSError, ValueError):
@@ -181,9 +181,7 @@ def unparsed(part: dict[str, Any]) -> ToolCall | None:
         if held is not None:
             raw = held.get("raw") if isinstance(held, dict) else held
             whole = isinstance(raw, str) and get(held, "len") in (None, len(raw), len(raw.encode("utf-8", "replace")))
-            return ToolCall(
-                _name(part), given, raw if whole else None, _id(part.get("id")), "not JSON", stand_in=True
-            )
+            return ToolCall(_name(part), given, raw if whole else None, _id(part.get("id")), "not JSON", stand_in=True)
     return None
 
 

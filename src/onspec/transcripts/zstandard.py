@@ -30,7 +30,7 @@ class _Frames:
             raise ValueError(f"not zstandard data: {error}") from None
 
     def close(self) -> None:
-        self._reader.close()
+        self._reader.close()  # type: ignore[no-untyped-call]  # the package has no type for it
 
 
 def stream(raw: IO[bytes]) -> IO[bytes]:
