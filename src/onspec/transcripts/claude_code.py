@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,12 +14,13 @@ from onspec.transcripts.wire import anthropic_usage, block, seconds, text_of, to
 
 NAME = "claude-code"
 
+_WEB = re.compile(rb'\s*\{\s*"loglines"')
 _MARKS = (b'"parentUuid"', b'"sessionId"', b'"loglines"', b'"isSidechain"', b'"leafUuid"')
 
 
 def sniff(head: bytes) -> bool:
     """Whether a file begins like one of Claude Code's."""
-    if head.lstrip().startswith(b'{"loglines"'):
+    if _WEB.match(head):
         return True
     talks = b'"type":"user"' in head or b'"type":"assistant"' in head or b'"type":"summary"' in head
     kinds = talks or b'"file-history-snapshot"' in head or b'"queue-operation"' in head or b'"type":"progress"' in head
@@ -34,7 +36,7 @@ def entries(source: Source) -> Iterator[Entry]:
     sub-agents, in lines of their own or inside `progress` lines, are marked `side`.
     """
     state = _State()
-    if source.head().lstrip().startswith(b'{"loglines"'):
+    if _WEB.match(source.head()):
         whole, damage = source.document()
         if damage:
             yield damage

@@ -16,7 +16,7 @@ from onspec.transcripts.wire import count, seconds, text_of
 NAME = "gemini-cli"
 
 KEPT = 256
-"""Messages of a JSON Lines chat that are held back, because a later line may replace or take back any of them."""
+"""Messages of a JSON Lines chat that are held back, because a later line may replace any of them."""
 
 _DOCUMENT = re.compile(rb'\A\s*\{[^{\[]*"(?:projectHash|startTime)"')
 
@@ -29,7 +29,10 @@ def sniff(head: bytes) -> bool:
 
 
 def entries(source: Source) -> Iterator[Entry]:
-    """The chat's entries. Where a message is written twice, the last one counts; `$rewindTo` takes messages back."""
+    """The chat's entries. Where a message is written twice, the last one counts.
+
+    What `$rewindTo` takes back was said, and paid for, all the same; it stays, as branches do in other formats.
+    """
     head = source.head()
     if re.search(rb'"messages"\s*:\s*\[', head) and not re.search(rb'\}\s*\n\s*\{"', head):
         for piece in elements(source, "messages"):
@@ -48,8 +51,6 @@ def entries(source: Source) -> Iterator[Entry]:
         value = line.value
         if not isinstance(value, dict):
             yield Damage(line.number, "shape")
-        elif isinstance(value.get("$rewindTo"), str):
-            _rewind(held, value["$rewindTo"])
         elif isinstance(value.get("$set"), dict):
             yield from _set(held, value["$set"], line.number)
         elif isinstance(value.get("id"), str) and "type" in value:
@@ -61,16 +62,9 @@ def entries(source: Source) -> Iterator[Entry]:
         elif "sessionId" in value:
             yield Start(NAME, None, _text(value["sessionId"]))
         else:
-            yield Unknown("record", value, line.number)
+            yield Unknown(next(iter(value), "record"), value, line.number)
     for message, number in held.values():
         yield from _message(message, number)
-
-
-def _rewind(held: dict[str, tuple[dict[str, Any], int]], identity: str) -> None:
-    names = list(held)
-    if identity in held:
-        for name in names[names.index(identity) + 1 :]:
-            del held[name]
 
 
 def _set(held: dict[str, tuple[dict[str, Any], int]], change: dict[str, Any], number: int) -> Iterator[Entry]:

@@ -163,8 +163,8 @@ ROWS: tuple[Row, ...] = (
 
 _HARNESSES = frozenset(name for row in ROWS for name in row.harnesses)
 
-FLAGGED = frozenset((CLAUDE, PI, OPENCODE, GEMINI, QWEN, CLINE, OPENHANDS, COPILOT, INSPECT))
-"""Harnesses whose own files say of each result whether it is an error."""
+FLAGGED = frozenset((CLAUDE, PI, OPENCODE, GEMINI, QWEN, CLINE, COPILOT, INSPECT))
+"""Harnesses whose own files say of every failed result that it is an error."""
 
 _TABLES: dict[str, tuple[tuple[Row, ...], tuple[Row, ...]]] = {}
 
