@@ -136,13 +136,14 @@ def one(path: Path) -> None:
     """Scans one file in this process and prints its rate and this process's largest memory."""
     from onspec.scan.file import scan_file
 
-    begin = time.perf_counter()
+    begin, busy = time.perf_counter(), time.process_time()
     report = scan_file(str(path))
-    seconds = time.perf_counter() - begin
+    seconds, core = time.perf_counter() - begin, time.process_time() - busy
     total = report.total()
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    size = report.size / 1e6
     print(
-        f"{path.name}: {report.size / 1e6:.0f} MB in {seconds:.2f} s, {report.size / 1e6 / seconds:.0f} MB/s, "
+        f"{path.name}: {size:.0f} MB in {seconds:.2f} s, {size / core:.0f} MB per second of a core, "
         f"peak {peak:.0f} MB, {total.calls} calls, {total.rejected} rejected, {total.off_schema} off schema"
     )
 

@@ -123,7 +123,12 @@ class Spent(NamedTuple):
 
     def plus(self, other: Spent) -> Spent:
         """The sum of both."""
-        return Spent(*(a + b for a, b in zip(self, other, strict=True)))
+        return Spent(
+            self.input + other.input,
+            self.output + other.output,
+            self.cache_read + other.cache_read,
+            self.cache_write + other.cache_write,
+        )
 
 
 @dataclass(frozen=True, slots=True)

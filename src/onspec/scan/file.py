@@ -169,7 +169,8 @@ class _Counter:
         return Follower(self._spend, self._mark)
 
     def _spend(self, model: str, more: Spent) -> None:
-        self.report.spent[model] = self.report.spent.get(model, Spent()).plus(more)
+        spent = self.report.spent.get(model)
+        self.report.spent[model] = more if spent is None else spent.plus(more)
 
     def _mark(self, index: int, call: str, tries: int) -> None:
         findings = self.report.findings

@@ -73,13 +73,18 @@ class Follower:
                 if len(self.replies) > REMEMBERED:
                     del self.replies[next(iter(self.replies))]
         if usage is not None:
-            now = Spent(usage.input, usage.output, usage.cache_read, usage.cache_write)
-            whole = Spent(*(max(a, b) for a, b in zip(found.usage, now, strict=True)))
-            if whole != found.usage:
-                more = Spent(*(a - b for a, b in zip(whole, found.usage, strict=True)))
-                found.usage = whole
-                self.spend(found.model or model, more)
+            now = (usage.input, usage.output, usage.cache_read, usage.cache_write)
+            if now != found.usage:
+                self._grow(found, model, now)
         return found
+
+    def _grow(self, reply: Reply, model: str, now: tuple[int, int, int, int]) -> None:
+        """Takes in what a later piece says that the reply used; the largest counts."""
+        whole = Spent(*(max(a, b) for a, b in zip(reply.usage, now, strict=True)))
+        more = Spent(*(a - b for a, b in zip(whole, reply.usage, strict=True)))
+        if any(more):
+            reply.usage = whole
+            self.spend(reply.model or model, more)
 
     def rejected(self, reply: Reply | None, tally: Tally, tool: str, repairable: bool, index: int | None) -> None:
         """A call was rejected; `index` is that of its finding."""
