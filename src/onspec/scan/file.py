@@ -137,6 +137,9 @@ def scan_file(path: str, options: Options | None = None, known: Collection[int] 
         counter.finish()
     except (OSError, OnspecError) as error:
         report.error = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    except (TypeError, ValueError, LookupError, AttributeError, RecursionError, MemoryError) as error:
+        # One file of a shape that no test has thought of must not end the counting of a thousand others.
+        report.error = f"not understood from some point on ({type(error).__name__})"
     report.identities = type(report.identities)("Q", sorted(report.identities))
     return report
 

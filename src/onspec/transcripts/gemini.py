@@ -92,7 +92,8 @@ def _message(value: Json, number: int) -> Iterator[Entry]:
         return
     said: list[Piece] = []
     answered: list[Piece] = []
-    for thought in value.get("thoughts") or ():
+    thoughts = value.get("thoughts")
+    for thought in thoughts if isinstance(thoughts, list) else ():
         said.append(Thinking(text_of(get(thought, "description")) or text_of(thought)))
     text = text_of(value.get("content"))
     if text:

@@ -79,8 +79,8 @@ def _message(entry: dict[str, Any], message: dict[str, Any], model: str | None, 
         text = text_of(message.get("content"))
         if text:
             yield Turn("system", (Text(text),), *place, line=number)
-    elif role in ROLES:
-        yield Turn(ROLES[str(role)], _texts(message.get("content")), *place, line=number)
+    elif isinstance(role, str) and role in ROLES:
+        yield Turn(ROLES[role], _texts(message.get("content")), *place, line=number)
     else:
         yield Unknown(f"message:{role}", entry, number)
 

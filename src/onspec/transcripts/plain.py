@@ -118,8 +118,8 @@ def _turn(value: dict[str, Any], number: int, model: str | None, reply: str | No
     message = inner if isinstance(inner, dict) and ("role" in inner or "content" in inner) else value
     if message is not value and "role" not in message:
         message = {**message, "role": value.get("role") or value.get("type")}
-    if message.get("role") is None and value.get("type") in ROLES:
-        message = {**message, "role": value["type"]}
+    if message.get("role") is None and str(value.get("type")) in ROLES:
+        message = {**message, "role": str(value["type"])}
     named = message.get("model") or value.get("model")
     usage = message.get("usage")
     more: dict[str, Any] = {
