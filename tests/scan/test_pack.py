@@ -117,7 +117,11 @@ def test_redaction_keeps_the_structure(text: str) -> None:
 
 
 def test_a_schema_loses_its_prose_and_nothing_else() -> None:
-    schema = {"type": "object", "description": "d", "properties": {"description": {"type": "string", "title": "t", "enum": ["a"]}}}
+    schema = {
+        "type": "object",
+        "description": "d",
+        "properties": {"description": {"type": "string", "title": "t", "enum": ["a"]}},
+    }
     assert bare_schema(schema) == {"type": "object", "properties": {"description": {"type": "string", "enum": ["a"]}}}
 
 
@@ -132,7 +136,9 @@ def test_what_cannot_be_packed_is_said() -> None:
         pack(good, "c2")
     with pytest.raises(InputError, match="part"):
         lost = session("read", None, None, "")
-        lost.turns[1] = Turn("assistant", (ToolCall("read", {"__unparsedToolInput": {}}, None, "c1", "x", stand_in=True),))
+        lost.turns[1] = Turn(
+            "assistant", (ToolCall("read", {"__unparsedToolInput": {}}, None, "c1", "x", stand_in=True),)
+        )
         pack(lost, "c1")
 
 
@@ -151,10 +157,20 @@ def test_what_is_no_pack_is_said(data: Any) -> None:
 
 def test_the_history_is_reduced_to_what_a_test_needs() -> None:
     """Of ten turns before the call only the one with the word that the test looks for is left."""
-    from_file = session("edit", {"path": "a", "edits": [{"oldText": "x", "newText": "y", "z": 1}]}, None, 'Validation failed for tool "edit":')
+    from_file = session(
+        "edit",
+        {"path": "a", "edits": [{"oldText": "x", "newText": "y", "z": 1}]},
+        None,
+        'Validation failed for tool "edit":',
+    )
     talk = [Turn("assistant", (ToolCall("bash", {"command": str(n)}, None, f"b{n}"),), line=n) for n in range(10)]
     from_file.turns[1:1] = talk
-    made = pack(from_file, "c1", turns=20, still=lambda made: '"7\\"' in json.dumps(made["history"]) or "b7" in json.dumps(made["history"]))
+    made = pack(
+        from_file,
+        "c1",
+        turns=20,
+        still=lambda made: '"7\\"' in json.dumps(made["history"]) or "b7" in json.dumps(made["history"]),
+    )
     assert [turn["parts"][0]["id"] for turn in made["history"]] == ["b7"]
 
 

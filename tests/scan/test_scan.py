@@ -32,7 +32,9 @@ SESSIONS = Path(__file__).parent.parent / "transcripts" / "sessions"
 REJECTED = 'Validation failed for tool "edit":\n  - edits.0: must not have additional properties'
 
 
-def pi_call(number: int, name: str, arguments: Any, answer: str, error: bool, output: int = 100, **more: Any) -> list[Any]:
+def pi_call(
+    number: int, name: str, arguments: Any, answer: str, error: bool, output: int = 100, **more: Any
+) -> list[Any]:
     """A call with its answer, as Pi writes them."""
     message = {
         "role": "assistant",
@@ -41,7 +43,13 @@ def pi_call(number: int, name: str, arguments: Any, answer: str, error: bool, ou
         "usage": {"input": 10, "output": output, "cacheRead": 1000, "cacheWrite": 20},
         **more,
     }
-    result = {"role": "toolResult", "toolCallId": f"call{number}", "toolName": name, "isError": error, "content": answer}
+    result = {
+        "role": "toolResult",
+        "toolCallId": f"call{number}",
+        "toolName": name,
+        "isError": error,
+        "content": answer,
+    }
     stamp = f"2026-10-{1 + number % 28:02}T10:00:00Z"
     return [
         {"type": "message", "id": f"a{number}", "parentId": f"r{number - 1}", "timestamp": stamp, "message": message},
@@ -96,19 +104,28 @@ def test_a_neighbour_that_ran_is_no_waste(tmp_path: Path) -> None:
 
 
 def test_a_call_that_nobody_made_good(tmp_path: Path) -> None:
-    path = write(tmp_path / "s.jsonl", pi_session(pi_call(1, "edit", BAD, REJECTED, True), pi_call(2, "read", {"path": "a"}, "x", False)))
+    path = write(
+        tmp_path / "s.jsonl",
+        pi_session(pi_call(1, "edit", BAD, REJECTED, True), pi_call(2, "read", {"path": "a"}, "x", False)),
+    )
     assert (scan_file(path).total().retries, scan_file(path).total().gave_up) == (0, 1)
 
 
 def test_a_long_way_off_is_no_retry(tmp_path: Path) -> None:
     reads = [pi_call(number, "read", {"path": "a"}, "x", False) for number in range(2, 30)]
-    path = write(tmp_path / "s.jsonl", pi_session(pi_call(1, "edit", BAD, REJECTED, True), *reads, pi_call(40, "edit", GOOD, "x", False)))
+    path = write(
+        tmp_path / "s.jsonl",
+        pi_session(pi_call(1, "edit", BAD, REJECTED, True), *reads, pi_call(40, "edit", GOOD, "x", False)),
+    )
     assert (scan_file(path).total().retries, scan_file(path).total().gave_up) == (0, 1)
 
 
 def test_silently_accepted_keys_are_seen(tmp_path: Path) -> None:
     """A harness that drops an invented key without a word still had an off-schema call."""
-    path = write(tmp_path / "s.jsonl", pi_session(*[pi_call(n, "edit", BAD if n == 4 else GOOD, "done", False) for n in range(8)]))
+    path = write(
+        tmp_path / "s.jsonl",
+        pi_session(*[pi_call(n, "edit", BAD if n == 4 else GOOD, "done", False) for n in range(8)]),
+    )
     report = scan_file(path)
     total = report.total()
     assert (total.rejected, total.static, total.invented, total.silent, total.off_schema) == (0, 1, 1, 1, 1)
@@ -139,7 +156,9 @@ def test_a_key_that_a_strict_agent_took_is_the_tables_fault(tmp_path: Path) -> N
 def test_a_schema_is_inferred_from_what_was_accepted(tmp_path: Path) -> None:
     """Nothing is known of the tool, but its accepted calls all had an array: the text of one is repaired by that."""
     good = [pi_call(n, "tag", {"id": n, "labels": ["bug"]}, "ok", False) for n in range(4)]
-    bad = pi_call(9, "tag", {"id": 9, "labels": '["bug"]'}, 'Validation failed for tool "tag":\n  - labels: array', True)
+    bad = pi_call(
+        9, "tag", {"id": 9, "labels": '["bug"]'}, 'Validation failed for tool "tag":\n  - labels: array', True
+    )
     report = scan_file(write(tmp_path / "s.jsonl", pi_session(*good, bad)))
     total = report.total()
     assert (total.rejected, total.static, total.inferred, total.safe_repaired) == (1, 0, 1, 1)
@@ -165,7 +184,9 @@ def test_a_lone_surrogate_in_arguments_is_seen_and_breaks_nothing(tmp_path: Path
 
 
 def test_since_leaves_out_what_is_older(tmp_path: Path) -> None:
-    path = write(tmp_path / "s.jsonl", pi_session(*[pi_call(n, "read", {"path": "a"}, "x", False) for n in range(1, 11)]))
+    path = write(
+        tmp_path / "s.jsonl", pi_session(*[pi_call(n, "read", {"path": "a"}, "x", False) for n in range(1, 11)])
+    )
     moment = 1791158400.0  # 2026-10-05
     assert scan_file(path, Options(since=moment)).total().calls == 7
     os.utime(path, (moment - 1, moment - 1))
@@ -186,14 +207,19 @@ def test_processes_change_nothing() -> None:
     one, two = (scan([str(SESSIONS)], workers=workers) for workers in (1, 2))
     for report in (one, two):
         report.seconds = 0
-    assert summary(one, ("model", "tool", "harness", "day"), Prices()) == summary(two, ("model", "tool", "harness", "day"), Prices())
+    assert summary(one, ("model", "tool", "harness", "day"), Prices()) == summary(
+        two, ("model", "tool", "harness", "day"), Prices()
+    )
 
 
 def test_ray_counts_the_same_on_a_cluster_of_two_nodes(tmp_path: Path) -> None:
     """Two real nodes, each with one core, so that files are counted on both."""
     ray = pytest.importorskip("ray", reason="ray is not installed")
     for part in range(6):
-        write(tmp_path / f"{part}.jsonl", pi_session(*[pi_call(part * 100 + n, "edit", BAD, REJECTED, True) for n in range(20)]))
+        write(
+            tmp_path / f"{part}.jsonl",
+            pi_session(*[pi_call(part * 100 + n, "edit", BAD, REJECTED, True) for n in range(20)]),
+        )
     cluster = pytest.importorskip("ray.cluster_utils").Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
     try:
         cluster.add_node(num_cpus=1)
@@ -227,7 +253,10 @@ def test_a_url_is_read_like_a_file(scheme: str) -> None:
 def test_compressed_files(tmp_path: Path) -> None:
     zstandard = pytest.importorskip("zstandard")
     plain = (SESSIONS / "codex.jsonl").read_bytes()
-    for name, data in (("a.jsonl.zst", zstandard.ZstdCompressor().compress(plain)), ("b.jsonl.gz", gzip.compress(plain))):
+    for name, data in (
+        ("a.jsonl.zst", zstandard.ZstdCompressor().compress(plain)),
+        ("b.jsonl.gz", gzip.compress(plain)),
+    ):
         assert scan_file(write(tmp_path / name, data)).total().calls == 6
         cut = scan_file(write(tmp_path / name, data[: len(data) // 2]))
         assert cut.error == "" and cut.total().calls < 6
@@ -239,7 +268,10 @@ def test_a_bomb_is_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(source_module, "FREE_EXPANSION", 1 << 20)
     line = (SESSIONS / "codex.jsonl").read_bytes().split(b"\n")[0] + b"\n"
     endless = line + b" " * (64 << 20)
-    for name, data in (("a.jsonl.zst", zstandard.ZstdCompressor().compress(endless)), ("b.jsonl.gz", gzip.compress(endless))):
+    for name, data in (
+        ("a.jsonl.zst", zstandard.ZstdCompressor().compress(endless)),
+        ("b.jsonl.gz", gzip.compress(endless)),
+    ):
         report = scan_file(write(tmp_path / name, data))
         assert report.damage["bomb"] == 1
 
@@ -341,7 +373,17 @@ def test_links_in_a_circle_end(tmp_path: Path) -> None:
 
 def test_clocks_that_make_no_sense(tmp_path: Path) -> None:
     """Times before the epoch, after the sun, as text, as nothing: the calls count all the same."""
-    stamps = ["0001-01-01T00:00:00Z", "9999-12-31T23:59:59+14:00", "yesterday", None, -5, 1e300, True, [], "2026-13-45T99:99:99Z"]
+    stamps = [
+        "0001-01-01T00:00:00Z",
+        "9999-12-31T23:59:59+14:00",
+        "yesterday",
+        None,
+        -5,
+        1e300,
+        True,
+        [],
+        "2026-13-45T99:99:99Z",
+    ]
     records = []
     for number, stamp in enumerate(stamps):
         pair = pi_call(number, "read", {"path": "a"}, "x", False)
@@ -394,7 +436,11 @@ JSON = st.recursive(
 def test_no_shape_raises(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject, name: str) -> None:
     """Any value of a session replaced by any other JSON value."""
     raw = (SESSIONS / name).read_bytes()
-    values = [orjson.loads(raw)] if name.endswith(".json") else [json.loads(line) for line in raw.splitlines() if line.strip()]
+    values = (
+        [orjson.loads(raw)]
+        if name.endswith(".json")
+        else [json.loads(line) for line in raw.splitlines() if line.strip()]
+    )
     places: list[tuple[Any, Any]] = []
     stack: list[Any] = [values]
     while stack:
@@ -413,7 +459,10 @@ def test_no_shape_raises(tmp_path_factory: pytest.TempPathFactory, data: st.Data
 def test_no_payload_and_no_secret_is_in_a_report(tmp_path: Path) -> None:
     """Secrets in arguments, in keys, in tool names, in error texts: none of them comes out."""
     secret = "sk-ant-api03-Zk3jQ9x8Lw2mV7bN4cR1"
-    arguments = {"path": secret, "edits": [{"oldText": secret, "newText": secret, secret: secret, f"token_{secret}": 1}]}
+    arguments = {
+        "path": secret,
+        "edits": [{"oldText": secret, "newText": secret, secret: secret, f"token_{secret}": 1}],
+    }
     records = [
         pi_call(1, "edit", arguments, REJECTED + secret, True),
         pi_call(2, f"run {secret}", {"a": secret}, f"Tool run {secret} not found", True),

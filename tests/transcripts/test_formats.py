@@ -66,7 +66,9 @@ def entries(name: str) -> list[object]:
 
 def calls(name: str) -> list[ToolCall]:
     """All calls of one of the sessions."""
-    return [part for turn in entries(name) if isinstance(turn, Turn) for part in turn.parts if isinstance(part, ToolCall)]
+    return [
+        part for turn in entries(name) if isinstance(turn, Turn) for part in turn.parts if isinstance(part, ToolCall)
+    ]
 
 
 def test_every_session_is_expected() -> None:
@@ -123,7 +125,9 @@ def test_use_after_the_reply_counts_once_though_it_is_told_twice() -> None:
 
 def test_thinking_keeps_its_signature() -> None:
     for name in ("pi-v3.jsonl", "claude-code.jsonl", "opencode-export.json", "cline-messages.json", "inspect.json"):
-        thoughts = [part for turn in load(str(SESSIONS / name)).turns for part in turn.parts if isinstance(part, Thinking)]
+        thoughts = [
+            part for turn in load(str(SESSIONS / name)).turns for part in turn.parts if isinstance(part, Thinking)
+        ]
         assert thoughts
         assert thoughts[0].signature == "RXE="
 
@@ -133,7 +137,7 @@ def test_raw_text_survives_where_the_file_has_it() -> None:
     found = {name: [call.text for call in calls(name) if call.fault or call.text] for name in EXPECTED}
     assert found["pi-v3.jsonl"] == ['{"path": "calc.py", "edits": [{"oldT']
     assert found["claude-code.jsonl"] == ['{"file_path": "/w/a", "offset": 180, 260}']
-    assert found["codex.jsonl"][0] == "{\"cmd\": \"sed -i 's/a - b/a + b/' cal"
+    assert found["codex.jsonl"][0] == '{"cmd": "sed -i \'s/a - b/a + b/\' cal'
     assert found["opencode-export.json"] == ['{"command":', None]
     assert found["cline-messages.json"] == ['{"path": "a']
 
@@ -167,7 +171,9 @@ def test_a_cancelled_neighbour_and_an_unknown_skill_are_not_the_arguments_fault(
 
 
 def test_a_lone_surrogate_survives() -> None:
-    texts = [part.text for turn in load(str(SESSIONS / "pi-v3.jsonl")).turns for part in turn.parts if isinstance(part, Text)]
+    texts = [
+        part.text for turn in load(str(SESSIONS / "pi-v3.jsonl")).turns for part in turn.parts if isinstance(part, Text)
+    ]
     assert texts[-1] == "Done. \ud83d"
 
 

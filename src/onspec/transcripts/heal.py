@@ -16,7 +16,7 @@ from onspec.transcripts.reader import detect
 from onspec.transcripts.replay import ID, NAME, has_surrogate
 from onspec.transcripts.session import dumps
 from onspec.transcripts.source import Source, decode, get
-from onspec.transcripts.wire import STAND_INS
+from onspec.transcripts.wire import ROLES, STAND_INS
 
 RULES: dict[str, str] = {
     "unreadable_line": "A line that is no JSON is left out.",
@@ -200,9 +200,10 @@ def _mend_calls(state: _State, family: _Family) -> None:
     renamed: dict[str, list[str]] = {}
     for part in list(family.parts(state)):
         if part.kind == "call":
-            if not family.is_readable(part.item):
+            if not family.is_readable(part.item) or _is_listed_invalid(part):
                 state.note("unreadable_arguments", part.record, part.item)
                 family.empty(part.item)
+                _unlist(part)
             holder = _holder(part.item)
             name = holder.get("name")
             if not isinstance(name, str) or not NAME.match(name):
@@ -230,95 +231,190 @@ def _mend_calls(state: _State, family: _Family) -> None:
                     part.item[family.result_id] = new
 
 
+def _is_listed_invalid(part: _Part) -> bool:
+    """Whether Cline says of a call, in the block or in the message, that it could not be read."""
+    if get(part.item, "metadata", "inputParseError") is not None:
+        return True
+    listed = get(part.record.value, "metadata", "invalidToolCalls")
+    return isinstance(listed, list) and any(get(one, "toolCallId") == part.item.get("id") for one in listed)
+
+
+def _unlist(part: _Part) -> None:
+    inner = part.item.get("metadata")
+    if isinstance(inner, dict):
+        part.item["metadata"] = {k: v for k, v in inner.items() if k not in ("inputParseError", "rawInputText")}
+    metadata = get(part.record.value, "metadata")
+    listed = get(metadata, "invalidToolCalls")
+    if isinstance(listed, list):
+        metadata["invalidToolCalls"] = [one for one in listed if get(one, "toolCallId") != part.item.get("id")]
+
+
 def _mend_pairs(state: _State, family: _Family) -> None:
-    """Each call's answer directly behind its turn, once."""
-    calls: dict[str, _Part] = {}
-    answered: set[str] = set()
+    """Each call's answer behind its turn, once, and before anybody speaks again."""
+    calls: dict[str, int] = {}
+    results: dict[str, _Part] = {}
+    for index, record in enumerate(state.records):
+        if not isinstance(record.value, dict):
+            continue
+        for part in family.of(record):
+            if part.kind == "call":
+                calls[part.item[family.call_id]] = index
     for part in list(family.parts(state)):
-        if part.kind == "call":
-            calls[part.item[family.call_id]] = part
-        elif part.kind == "result":
+        if part.kind == "result":
             identity = part.item.get(family.result_id)
-            if not isinstance(identity, str) or identity not in calls or identity in answered:
+            if not isinstance(identity, str) or identity not in calls or identity in results:
                 state.note("orphan_result", part.record, part.item)
                 _remove(part)
             else:
-                answered.add(identity)
-    _move_late_results(state, family)
-    places = {id(record): index for index, record in enumerate(state.records)}
-    for identity, part in reversed(list(calls.items())):
-        if identity not in answered:
-            state.note("orphan_call", part.record, None)
-            at = _end_of_turn(state, family, places[id(part.record)])
-            family.answer(state, at, part, identity)
-            places = {id(record): index for index, record in enumerate(state.records)}
+                results[identity] = part
+    pairing = _Pairing(state, family, calls, results)
+    pairing.run()
+    state.records = pairing.out
 
 
-def _move_late_results(state: _State, family: _Family) -> None:
-    """Takes answers that stand behind a later message of somebody else back to their turn."""
-    if family is _CLAUDE or family is _PI:
-        return  # these pair by id in a tree, and put answers in their place themselves
-    owner: dict[str, int] = {}
-    turn = -1
-    late: list[tuple[int, _Part]] = []
-    for index, record in enumerate(state.records):
-        if record.value is None:
-            continue
-        own = family.of(record)
-        has_call = any(part.kind == "call" for part in own)
-        results = [part for part in own if part.kind == "result"]
-        if has_call or (not results and family.speaks(record)):
-            turn = index
-        for part in own:
-            if part.kind == "call":
-                owner[part.item[family.call_id]] = index
-        for part in results:
-            home = owner.get(str(part.item.get(family.result_id)), turn)
-            if home < turn and not (family.items and not family.breaks(state.records[home + 1 : index])):
-                late.append((home, part))
-    for home, part in late:
-        state.note("misplaced_result", part.record, part.item)
-        at = _end_of_turn(state, family, home)
-        moved = _Record(part.record.line, b"", family.moved(part), True)
-        _remove(part)
-        if family is _BLOCKS and _merge(state, at, moved):
-            continue
-        state.records.insert(at, moved)
+@dataclass(slots=True)
+class _Pairing:
+    """Puts records into a new order in which every turn is followed by its answers."""
 
+    state: _State
+    family: _Family
+    calls: dict[str, int]
+    results: dict[str, _Part]
+    out: list[_Record] = field(default_factory=list)
+    taken: set[int] = field(default_factory=set)
 
-def _merge(state: _State, at: int, moved: _Record) -> bool:
-    """Puts moved blocks into the message of answers that is there already."""
-    before = state.records[at - 1] if at else None
-    content = get(before.value, "content") if before is not None else None
-    if before is None or get(before.value, "role") != "user" or not isinstance(content, list):
-        return False
-    place = sum(1 for item in content if get(item, "type") == "tool_result")
-    content[place:place] = moved.value["content"]
-    before.touched = True
-    return True
-
-
-def _end_of_turn(state: _State, family: _Family, index: int) -> int:
-    """Behind the turn's further pieces and the answers that follow it."""
-    at = index + 1
-    while at < len(state.records):
-        record = state.records[at]
-        kinds = {part.kind for part in family.of(record)} if record.value is not None else set()
-        if (
-            record.value is None
-            or (kinds and kinds <= {"result"})
-            or (family.items and kinds <= {"call", "result"} and kinds)
-            or (family is _CLAUDE and _same_reply(state.records[index].value, record.value))
-        ):
+    def run(self) -> None:
+        """Goes through all records once."""
+        records = self.state.records
+        at = 0
+        while at < len(records):
+            record = records[at]
+            if id(record) in self.taken or self.is_early(record, at):
+                at += 1
+                continue
+            self.out.append(record)
             at += 1
-        else:
-            break
-    return at
+            open_calls = self.calls_of(record)
+            if open_calls:
+                at = self.turn(record, open_calls, at)
+
+    def calls_of(self, record: _Record) -> dict[str, _Part]:
+        """The calls of a record by id."""
+        parts = self.family.of(record) if isinstance(record.value, dict) else []
+        return {part.item[self.family.call_id]: part for part in parts if part.kind == "call"}
+
+    def results_of(self, record: _Record) -> list[str] | None:
+        """The ids of a record that holds answers and nothing else; None for any other."""
+        parts = self.family.of(record) if isinstance(record.value, dict) else []
+        if not parts or any(part.kind != "result" for part in parts):
+            return None
+        content = self.family.content(record.value)
+        if isinstance(content, list) and parts[0].holder is content and len(content) != len(parts):
+            return None
+        return [part.item[self.family.result_id] for part in parts]
+
+    def is_early(self, record: _Record, at: int) -> bool:
+        """Whether a record of answers stands before its calls; it is fetched when they come."""
+        own = self.results_of(record)
+        return bool(own) and not self.family.blocks and all(self.calls[identity] > at for identity in own or ())
+
+    def turn(self, first: _Record, waiting: dict[str, _Part], at: int) -> int:
+        """Takes in the rest of a turn; returns where to go on."""
+        records = self.state.records
+        while at < len(records):
+            record = records[at]
+            own = None if self.family.blocks else self.results_of(record)
+            if id(record) in self.taken or record.value is None:
+                pass
+            elif own is not None and all(identity in waiting for identity in own):
+                for identity in own:
+                    del waiting[identity]
+                self.out.append(record)
+            elif self.family.joins(first.value, record.value):
+                waiting |= self.calls_of(record)
+                self.out.append(record)
+            elif own is None and not self.family.speaks(record):
+                self.out.append(record)
+            else:
+                break
+            at += 1
+        if self.family.blocks:
+            self.lead(records[at] if at < len(records) else None, first, waiting)
+            return at
+        for identity, call in waiting.items():
+            self.out.append(self.fetch(identity, call))
+        return at
+
+    def fetch(self, identity: str, call: _Part) -> _Record:
+        """The answer's record from wherever it is, or one that says that there is none."""
+        part = self.results.get(identity)
+        if part is None:
+            self.state.note("orphan_call", call.record, None)
+            made = self.family.answer(call, identity, self.out[-1])
+            _hang(self.state.records, self.out[-1], call.record, made)
+            return made
+        self.state.note("misplaced_result", part.record, part.item)
+        if part.holder is None or len(part.holder) == 1:
+            self.taken.add(id(part.record))
+            return part.record
+        _remove(part)
+        moved = self.family.answer(call, identity, self.out[-1])
+        for inner in self.family.of(moved):
+            inner.item.clear()
+            inner.item.update(part.item)
+        return moved
+
+    def lead(self, following: _Record | None, first: _Record, waiting: dict[str, _Part]) -> None:
+        """Blocks: the answers stand at the start of the next message, which is the user's."""
+        content = get(following.value, "content") if following is not None else None
+        if following is None or get(following.value, "role") != "user" or not isinstance(content, list):
+            following, content = _Record(first.line, b"", {"role": "user", "content": []}, True), []
+            following.value["content"] = content
+            self.out.append(following)
+        leading = []
+        for item in content:
+            if get(item, "type") != "tool_result":
+                break
+            leading.append(item)
+        front: list[Any] = [item for item in leading if item.get("tool_use_id") in waiting]
+        for identity, call in waiting.items():
+            part = self.results.get(identity)
+            if part is None:
+                self.state.note("orphan_call", call.record, None)
+                front.append(_not_recorded(identity))
+                following.touched = True
+            elif not any(part.item is item for item in front):
+                self.state.note("misplaced_result", part.record, part.item)
+                _remove(part)
+                front.append(part.item)
+                following.touched = True
+        content[:] = front + [item for item in content if not any(item is other for other in front)]
 
 
-def _same_reply(one: Json, other: Json) -> bool:
-    identity = get(one, "message", "id")
-    return identity is not None and identity == get(other, "message", "id")
+def _hang(records: list[_Record], before: _Record, call: _Record, made: _Record) -> None:
+    """In a tree, what hung on the last record of the turn hangs on the answer that was added to it."""
+    for identity, parent in (("uuid", "parentUuid"), ("id", "parentId")):
+        name = made.value.get(identity)
+        if name is None or parent not in made.value:
+            continue
+        for record in records:
+            if record is made or not isinstance(record.value, dict) or record.value.get(parent) != made.value[parent]:
+                continue
+            talks = record.value.get("type") in ("user", "assistant", "message")
+            if talks and record is not before and record is not call and not _is_answer(record.value):
+                record.value[parent] = name
+                record.touched = True
+
+
+def _is_answer(value: dict[str, Any]) -> bool:
+    message = get(value, "message")
+    content = get(message, "content")
+    blocks = content if isinstance(content, list) else []
+    return get(message, "role") == "toolResult" or any(get(block, "type") == "tool_result" for block in blocks)
+
+
+def _not_recorded(identity: str) -> dict[str, Any]:
+    return {"type": "tool_result", "tool_use_id": identity, "content": NOT_RECORDED, "is_error": True}
 
 
 def _mend_empty(state: _State, family: _Family) -> None:
@@ -412,8 +508,9 @@ class _Family:
         result_id: Key of the id in an answer.
         content: The list of content blocks in a record's value, or None.
         item: The message or item in a record's value.
-        answer: Inserts an answer at an index.
-        items: Whether each call and answer is a record of its own, so that they may alternate within a turn.
+        answer: A record that says that there is no answer to a call, to stand behind another record.
+        joins: Whether a record goes on with the turn that another began.
+        blocks: Whether answers stand as blocks at the start of the next message.
     """
 
     of: Callable[[_Record], list[_Part]]
@@ -421,8 +518,9 @@ class _Family:
     result_id: str
     content: Callable[[Json], Json]
     item: Callable[[Json], Json]
-    answer: Callable[[_State, int, _Part, str], None]
-    items: bool = False
+    answer: Callable[[_Part, str, _Record], _Record]
+    joins: Callable[[Json, Json], bool]
+    blocks: bool = False
 
     def parts(self, state: _State) -> Iterator[_Part]:
         """All parts, in order; records that are gone by the time they are reached have none."""
@@ -463,21 +561,12 @@ class _Family:
 
     def speaks(self, record: _Record) -> bool:
         """Whether a record is a message of somebody, after which an answer comes too late."""
-        return get(self.item(record.value), "role") in ("user", "assistant", "system", "developer")
-
-    def breaks(self, records: list[_Record]) -> bool:
-        """Whether a message of the user stands among records."""
-        return any(record.value is not None and get(self.item(record.value), "role") == "user" for record in records)
+        role = get(self.item(record.value), "role")
+        return isinstance(role, str) and ROLES.get(role) in ("user", "assistant", "system", "developer")
 
     def keeps_empty(self, value: Json) -> bool:
         """Whether a message may be without content, because it has calls beside it."""
         return bool(get(self.item(value), "tool_calls")) or get(self.item(value), "role") in ("toolResult", "tool")
-
-    def moved(self, part: _Part) -> Json:
-        """A record that holds just this answer."""
-        if part.holder is None:
-            return part.record.value
-        return {**part.record.value, "content": [part.item]}
 
 
 def _holder(item: dict[str, Any]) -> dict[str, Any]:
@@ -514,29 +603,24 @@ def _claude_parts(record: _Record) -> list[_Part]:
     return _blocks(record, get(record.value, "message", "content"))
 
 
-def _claude_answer(state: _State, at: int, part: _Part, identity: str) -> None:
+def _claude_answer(part: _Part, identity: str, before: _Record) -> _Record:
     told = part.record.value
     uuid = hashlib.sha256(f"{told.get('uuid')}{identity}".encode()).hexdigest()
-    block = {"type": "tool_result", "tool_use_id": identity, "content": NOT_RECORDED, "is_error": True}
     kept = ("isSidechain", "timestamp", "sessionId", "version", "cwd", "userType", "gitBranch", "entrypoint")
     made = {
         "parentUuid": told.get("uuid"),
         "type": "user",
-        "message": {"role": "user", "content": [block]},
+        "message": {"role": "user", "content": [_not_recorded(identity)]},
         "toolUseResult": NOT_RECORDED,
         "uuid": f"{uuid[:8]}-{uuid[8:12]}-4{uuid[13:16]}-8{uuid[17:20]}-{uuid[20:32]}",
         **{key: told[key] for key in kept if key in told},
     }
-    state.records.insert(at, _Record(part.record.line, b"", made, True))
-    for record in state.records[at + 1 :]:
-        if (
-            record.value is not None
-            and record.value.get("parentUuid") == told.get("uuid")
-            and record.value.get("type") == "user"
-            and not any(inner.kind == "result" for inner in _claude_parts(record))
-        ):
-            record.value["parentUuid"] = made["uuid"]
-            record.touched = True
+    return _Record(part.record.line, b"", made, True)
+
+
+def _claude_joins(first: Json, value: Json) -> bool:
+    one = get(first, "message", "id")
+    return one is not None and one == get(value, "message", "id") and get(value, "type") == "assistant"
 
 
 def _pi_parts(record: _Record) -> list[_Part]:
@@ -548,10 +632,8 @@ def _pi_parts(record: _Record) -> list[_Part]:
     return _blocks(record, message.get("content")) if message.get("role") == "assistant" else []
 
 
-def _pi_answer(state: _State, at: int, part: _Part, identity: str) -> None:
+def _pi_answer(part: _Part, identity: str, before: _Record) -> _Record:
     told = part.record.value
-    mark = hashlib.sha256(f"{told.get('id')}{identity}".encode()).hexdigest()[:8]
-    before = state.records[at - 1].value
     message = {
         "role": "toolResult",
         "toolCallId": identity,
@@ -559,36 +641,23 @@ def _pi_answer(state: _State, at: int, part: _Part, identity: str) -> None:
         "content": [{"type": "text", "text": NOT_RECORDED}],
         "isError": True,
     }
-    if "timestamp" in get(told, "message"):
+    if "timestamp" in told["message"]:
         message["timestamp"] = told["message"]["timestamp"]
-    made: dict[str, Any] = {"type": "message", "id": mark, "parentId": before.get("id"), "message": message}
+    made: dict[str, Any] = {"type": "message"}
+    if "id" in told:
+        made["id"] = hashlib.sha256(f"{told['id']}{identity}".encode()).hexdigest()[:8]
+        made["parentId"] = before.value.get("id") if isinstance(before.value, dict) else told["id"]
     if "timestamp" in told:
         made["timestamp"] = told["timestamp"]
-    if "id" not in told:
-        del made["id"], made["parentId"]
-    state.records.insert(at, _Record(part.record.line, b"", made, True))
-    for record in state.records[at + 1 :]:
-        if record.value is not None and "parentId" in record.value and record.value["parentId"] == before.get("id"):
-            record.value["parentId"] = mark
-            record.touched = True
+    return _Record(part.record.line, b"", {**made, "message": message}, True)
 
 
 def _block_parts(record: _Record) -> list[_Part]:
     return _blocks(record, get(record.value, "content"))
 
 
-def _block_answer(state: _State, at: int, part: _Part, identity: str) -> None:
-    block = {"type": "tool_result", "tool_use_id": identity, "content": NOT_RECORDED, "is_error": True}
-    following = state.records[at].value if at < len(state.records) else None
-    before = state.records[at - 1].value
-    for record_value, index in ((before, at - 1), (following, at)):
-        content = get(record_value, "content")
-        if get(record_value, "role") == "user" and isinstance(content, list):
-            place = sum(1 for item in content if get(item, "type") == "tool_result")
-            content.insert(place, block)
-            state.records[index].touched = True
-            return
-    state.records.insert(at, _Record(part.record.line, b"", {"role": "user", "content": [block]}, True))
+def _block_answer(part: _Part, identity: str, before: _Record) -> _Record:
+    return _Record(part.record.line, b"", {"role": "user", "content": [_not_recorded(identity)]}, True)
 
 
 def _chat_parts(record: _Record) -> list[_Part]:
@@ -605,9 +674,13 @@ def _chat_parts(record: _Record) -> list[_Part]:
     )
 
 
-def _chat_answer(state: _State, at: int, part: _Part, identity: str) -> None:
+def _chat_answer(part: _Part, identity: str, before: _Record) -> _Record:
     made = {"role": "tool", "tool_call_id": identity, "content": NOT_RECORDED}
-    state.records.insert(at, _Record(part.record.line, b"", made, True))
+    return _Record(part.record.line, b"", made, True)
+
+
+def _never(first: Json, value: Json) -> bool:
+    return False
 
 
 def _item_of(record: _Record) -> dict[str, Any] | None:
@@ -630,13 +703,19 @@ def _item_parts(record: _Record) -> list[_Part]:
     return []
 
 
-def _item_answer(state: _State, at: int, part: _Part, identity: str) -> None:
+def _item_answer(part: _Part, identity: str, before: _Record) -> _Record:
     kind = "custom_tool_call_output" if part.item.get("type") == "custom_tool_call" else "function_call_output"
     made: dict[str, Any] = {"type": kind, "call_id": identity, "output": NOT_RECORDED}
     told = part.record.value
     if isinstance(told.get("payload"), dict):
         made = {**{key: told[key] for key in ("timestamp",) if key in told}, "type": "response_item", "payload": made}
-    state.records.insert(at, _Record(part.record.line, b"", made, True))
+    return _Record(part.record.line, b"", made, True)
+
+
+def _item_joins(first: Json, value: Json) -> bool:
+    item = _payload(value)
+    kinds = ("function_call", "custom_tool_call", "reasoning")
+    return get(item, "type") in kinds or get(item, "role") == "assistant"
 
 
 def _payload(value: Json) -> Json:
@@ -651,13 +730,15 @@ def _same(value: Json) -> Json:
     return value
 
 
-_CLAUDE = _Family(_claude_parts, "id", "tool_use_id", lambda v: get(v, "message", "content"), _message, _claude_answer)
-_PI = _Family(_pi_parts, "id", "toolCallId", lambda v: get(v, "message", "content"), _message, _pi_answer)
-_BLOCKS = _Family(_block_parts, "id", "tool_use_id", lambda v: get(v, "content"), _same, _block_answer)
-_CHAT = _Family(_chat_parts, "id", "tool_call_id", lambda v: get(v, "content"), _same, _chat_answer)
-_ITEMS = _Family(_item_parts, "call_id", "call_id", lambda v: get(v, "content"), _same, _item_answer, True)
+_CLAUDE = _Family(
+    _claude_parts, "id", "tool_use_id", lambda v: get(v, "message", "content"), _message, _claude_answer, _claude_joins
+)
+_PI = _Family(_pi_parts, "id", "toolCallId", lambda v: get(v, "message", "content"), _message, _pi_answer, _never)
+_BLOCKS = _Family(_block_parts, "id", "tool_use_id", lambda v: get(v, "content"), _same, _block_answer, _never, True)
+_CHAT = _Family(_chat_parts, "id", "tool_call_id", lambda v: get(v, "content"), _same, _chat_answer, _never)
+_ITEMS = _Family(_item_parts, "call_id", "call_id", lambda v: get(v, "content"), _same, _item_answer, _item_joins)
 _CODEX = _Family(
-    _item_parts, "call_id", "call_id", lambda v: get(v, "payload", "content"), _payload, _item_answer, True
+    _item_parts, "call_id", "call_id", lambda v: get(v, "payload", "content"), _payload, _item_answer, _item_joins
 )
 _FAMILIES = {claude_code.NAME: _CLAUDE, pi.NAME: _PI, codex.NAME: _CODEX, cline.NAME: _BLOCKS}
 

@@ -34,8 +34,12 @@ class Fault:
     what: str
 
 
-def faults(turns: Iterable[Turn]) -> list[Fault]:
+def faults(turns: Iterable[Turn], items: bool = False) -> list[Fault]:
     """Everything in a conversation, in its order, that at least one provider refuses.
+
+    Args:
+        turns: The turns, in the order in which they are sent.
+        items: Whether they are items of the Responses API, where calls may follow each other before their answers.
 
     Sources of the rules: the providers' documentation and error texts on tool use (pairing, ids), thinking blocks and
     history; see `docs/heal.md`.
@@ -46,11 +50,9 @@ def faults(turns: Iterable[Turn]) -> list[Fault]:
     waiting: dict[str, int] = {}
     reply: str | None = None
     for turn in held:
-        if (
-            turn.role != "tool"
-            and waiting
-            and not (turn.role == "assistant" and turn.message_id and turn.message_id == reply)
-        ):
+        answers = turn.role == "tool" or isinstance(turn.parts[0], ToolResult)
+        goes_on = turn.role == "assistant" and (items or (turn.message_id is not None and turn.message_id == reply))
+        if waiting and not answers and not goes_on:
             found.extend(Fault("orphan_call", line, "a call without an answer") for line in waiting.values())
             waiting = {}
         if turn.role == "assistant":
