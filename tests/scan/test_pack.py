@@ -20,7 +20,15 @@ from onspec.transcripts import Session, ToolCall, ToolResult, Turn, load
 from onspec.transcripts.redact import Redactor, bare_schema
 
 SESSIONS = Path(__file__).parent.parent / "transcripts" / "sessions"
-PRIVATE = ["jdoe", "acme-internal", "sk-ant-api03-Zk3jQ9x8Lw2mV7bN4cR1", "jane@corp.example.org", "10.1.2.3", "hunter2secret", "db.prod.acme.com"]  # fmt: skip
+PRIVATE = [
+    "jdoe",
+    "acme-internal",
+    "sk-ant-api03-Zk3jQ9x8Lw2mV7bN4cR1",
+    "jane@corp.example.org",
+    "10.1.2.3",
+    "hunter2secret",
+    "db.prod.acme.com",
+]
 STORY = (
     "/home/jdoe/acme-internal/app.py mail jane@corp.example.org at 10.1.2.3 or db.prod.acme.com "
     "password=hunter2secret key sk-ant-api03-Zk3jQ9x8Lw2mV7bN4cR1 by jdoe\n"
@@ -80,11 +88,21 @@ def test_the_same_thing_gets_the_same_stand_in() -> None:
 
 
 SECRETS = [
-    "sk-proj-abcdefghijklmnop1234", "ghp_abcdefghijklmnopqrst1234", "AKIAIOSFODNN7EXAMPLE", "xoxb-123456789012-abcdefghij",
-    "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.abc123", "Bearer abcdef0123456789", "https://user:pa55word@host.tld/x",
-    "-----BEGIN RSA PRIVATE KEY-----\nMIIEow\nabc\n-----END RSA PRIVATE KEY-----", "API_KEY=s3cr3tvalue", 'password: "correcthorse"',
-    "d41d8cd98f00b204e9800998ecf8427e", "glpat-abcdefghij1234567890", "hf_abcdefghijklmnopqrst", "AIzaSyA1234567890abcdefghijklmnop",
-]  # fmt: skip
+    "sk-proj-abcdefghijklmnop1234",
+    "ghp_abcdefghijklmnopqrst1234",
+    "AKIAIOSFODNN7EXAMPLE",
+    "xoxb-123456789012-abcdefghij",
+    "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.abc123",
+    "Bearer abcdef0123456789",
+    "https://user:pa55word@host.tld/x",
+    "-----BEGIN RSA PRIVATE KEY-----\nMIIEow\nabc\n-----END RSA PRIVATE KEY-----",
+    "API_KEY=s3cr3tvalue",
+    'password: "correcthorse"',
+    "d41d8cd98f00b204e9800998ecf8427e",
+    "glpat-abcdefghij1234567890",
+    "hf_abcdefghijklmnopqrst",
+    "AIzaSyA1234567890abcdefghijklmnop",
+]
 
 
 @pytest.mark.parametrize("secret", SECRETS)
@@ -95,7 +113,18 @@ def test_secrets_are_found(secret: str, words: bool) -> None:
     assert core not in Redactor(words=words).text(f"before {secret} after")
 
 
-@pytest.mark.parametrize("private", ["/home/jdoe/x", "/Users/jdoe/x", "C:\\Users\\jdoe\\x", "jdoe@example.net", "192.168.7.9", "ssh://build7.corp/x", "fe80:1:2:3:4:5:6:7"])  # fmt: skip
+@pytest.mark.parametrize(
+    "private",
+    [
+        "/home/jdoe/x",
+        "/Users/jdoe/x",
+        "C:\\Users\\jdoe\\x",
+        "jdoe@example.net",
+        "192.168.7.9",
+        "ssh://build7.corp/x",
+        "fe80:1:2:3:4:5:6:7",
+    ],
+)
 def test_addresses_and_homes_are_found(private: str) -> None:
     text = Redactor(words=False).text(f"see {private} now")
     assert not re.search(r"jdoe|192\.168|build7|fe80", text)
@@ -134,11 +163,9 @@ def test_what_cannot_be_packed_is_said() -> None:
         pack(session("nobody_knows", {"a": 1}, None, 'Validation failed for tool "x"'), "c1")
     with pytest.raises(InputError, match="no call"):
         pack(good, "c2")
+    lost = session("read", None, None, "")
+    lost.turns[1] = Turn("assistant", (ToolCall("read", {"__unparsedToolInput": {}}, None, "c1", "x", stand_in=True),))
     with pytest.raises(InputError, match="part"):
-        lost = session("read", None, None, "")
-        lost.turns[1] = Turn(
-            "assistant", (ToolCall("read", {"__unparsedToolInput": {}}, None, "c1", "x", stand_in=True),)
-        )
         pack(lost, "c1")
 
 
@@ -149,7 +176,23 @@ def test_an_id_that_two_calls_have_asks_for_a_number() -> None:
     assert find(twice, "#2").ordinal == 2
 
 
-@pytest.mark.parametrize("data", [None, [], {}, {"format": "onspec-pack"}, {"format": "onspec-pack", "version": 99}, {"format": "onspec-pack", "version": 1, "tool": {"name": "", "schema": 5}, "arguments": "{}", "expected": {"policy": "safe"}}])  # fmt: skip
+@pytest.mark.parametrize(
+    "data",
+    [
+        None,
+        [],
+        {},
+        {"format": "onspec-pack"},
+        {"format": "onspec-pack", "version": 99},
+        {
+            "format": "onspec-pack",
+            "version": 1,
+            "tool": {"name": "", "schema": 5},
+            "arguments": "{}",
+            "expected": {"policy": "safe"},
+        },
+    ],
+)
 def test_what_is_no_pack_is_said(data: Any) -> None:
     with pytest.raises(InputError):
         unpack(data)

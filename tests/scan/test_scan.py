@@ -146,9 +146,21 @@ def test_a_key_that_a_strict_agent_took_is_the_tables_fault(tmp_path: Path) -> N
     block = {"type": "tool_use", "id": "toolu_1", "name": "Read", "input": {"file_path": "/a", "brand_new": 1}}
     base = {"sessionId": "s", "version": "9.9.9", "isSidechain": False, "timestamp": "2026-10-01T10:00:00Z"}
     lines = [
-        {**base, "type": "assistant", "uuid": "a", "parentUuid": None, "message": {"id": "m", "role": "assistant", "content": [block]}},
-        {**base, "type": "user", "uuid": "b", "parentUuid": "a", "message": {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "toolu_1", "content": "x"}]}},
-    ]  # fmt: skip
+        {
+            **base,
+            "type": "assistant",
+            "uuid": "a",
+            "parentUuid": None,
+            "message": {"id": "m", "role": "assistant", "content": [block]},
+        },
+        {
+            **base,
+            "type": "user",
+            "uuid": "b",
+            "parentUuid": "a",
+            "message": {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "toolu_1", "content": "x"}]},
+        },
+    ]
     report = scan_file(write(tmp_path / "s.jsonl", b"".join(json.dumps(line).encode() + b"\n" for line in lines)))
     assert (report.total().off_schema, report.own_tools) == (0, {"Read"})
 
@@ -259,7 +271,8 @@ def test_compressed_files(tmp_path: Path) -> None:
     ):
         assert scan_file(write(tmp_path / name, data)).total().calls == 6
         cut = scan_file(write(tmp_path / name, data[: len(data) // 2]))
-        assert cut.error == "" and cut.total().calls < 6
+        assert cut.error == ""
+        assert cut.total().calls < 6
 
 
 def test_a_bomb_is_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -340,8 +353,21 @@ def test_a_document_too_large_to_hold_is_split(tmp_path: Path, monkeypatch: pyte
 
 @pytest.mark.parametrize(
     "data",
-    [b"", b"\n\n\n", b"\x00" * 5000, bytes(range(256)) * 40, b"PK\x03\x04broken samples/", b"SQLite format 3\x00rubbish", b"{" * 9000, b"\xef\xbb\xbf", b"null", b"[]", b"{}", b"\x28\xb5\x2f\xfd\x00"],
-)  # fmt: skip
+    [
+        b"",
+        b"\n\n\n",
+        b"\x00" * 5000,
+        bytes(range(256)) * 40,
+        b"PK\x03\x04broken samples/",
+        b"SQLite format 3\x00rubbish",
+        b"{" * 9000,
+        b"\xef\xbb\xbf",
+        b"null",
+        b"[]",
+        b"{}",
+        b"\x28\xb5\x2f\xfd\x00",
+    ],
+)
 @pytest.mark.parametrize("name", ["s.jsonl", "s.json", "s.db", "s.eval", "s.jsonl.gz", "s.jsonl.zst", "s.traj"])
 def test_a_file_that_is_no_session(tmp_path: Path, name: str, data: bytes) -> None:
     """Nothing is raised, and no call is found."""
@@ -432,7 +458,28 @@ JSON = st.recursive(
 
 
 @settings(max_examples=150, deadline=None)
-@given(st.data(), st.sampled_from(["pi-v3.jsonl", "claude-code.jsonl", "codex.jsonl", "opencode-export.json", "gemini.json", "qwen.jsonl", "openhands-output.jsonl", "atif.json", "inspect.json", "nemo-gym.jsonl", "vendor-verifier.jsonl", "copilot.jsonl", "cline-messages.json", "openai-request.json", "mini-swe-agent.traj.json"]))  # fmt: skip
+@given(
+    st.data(),
+    st.sampled_from(
+        [
+            "pi-v3.jsonl",
+            "claude-code.jsonl",
+            "codex.jsonl",
+            "opencode-export.json",
+            "gemini.json",
+            "qwen.jsonl",
+            "openhands-output.jsonl",
+            "atif.json",
+            "inspect.json",
+            "nemo-gym.jsonl",
+            "vendor-verifier.jsonl",
+            "copilot.jsonl",
+            "cline-messages.json",
+            "openai-request.json",
+            "mini-swe-agent.traj.json",
+        ]
+    ),
+)
 def test_no_shape_raises(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject, name: str) -> None:
     """Any value of a session replaced by any other JSON value."""
     raw = (SESSIONS / name).read_bytes()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from onspec.transcripts import Damage, Session, Source, Start, ToolCall, ToolRes
 
 SESSIONS = Path(__file__).parent / "sessions"
 
-# name: format, harness, calls, answers flagged as errors, rejected for arguments, static violations, unparsable, invented
+# format, harness, calls, answers flagged as errors, rejected for arguments, static violations, unparsable, invented keys
 EXPECTED: dict[str, tuple[str, str, int, int, int, int, int, int]] = {
     "pi-v3.jsonl": ("pi", "pi", 6, 4, 3, 1, 1, 1),
     "pi-v1.jsonl": ("pi", "pi", 1, 0, 0, 0, 0, 0),
@@ -108,7 +109,7 @@ def test_a_whole_session_has_messages(name: str) -> None:
     assert isinstance(session, Session)
     assert any(isinstance(part, Call) for message in messages for part in message.parts)
     assert all(message.parts for message in messages)
-    assert not any(a.role == b.role == "tool" for a, b in zip(messages, messages[1:], strict=False))
+    assert not any(a.role == b.role == "tool" for a, b in pairwise(messages))
 
 
 def test_one_reply_on_several_lines_is_one_message_and_is_billed_once() -> None:
@@ -144,8 +145,14 @@ def test_raw_text_survives_where_the_file_has_it() -> None:
 
 def test_calls_that_went_to_invalid_get_their_name_back() -> None:
     assert [call.name for call in calls("opencode-export.json")] == [
-        "read", "edit", "bash", "ls", "bash", "bash", "exa_search",
-    ]  # fmt: skip
+        "read",
+        "edit",
+        "bash",
+        "ls",
+        "bash",
+        "bash",
+        "exa_search",
+    ]
 
 
 def test_the_text_form_of_a_patch_is_not_broken_json() -> None:
@@ -178,7 +185,12 @@ def test_a_lone_surrogate_survives() -> None:
 
 
 def test_unknown_records_are_kept() -> None:
-    kinds = {entry.kind for name in ("codex.jsonl", "claude-code.jsonl", "pi-v3.jsonl", "gemini.jsonl") for entry in entries(name) if isinstance(entry, Unknown)}  # fmt: skip
+    kinds = {
+        entry.kind
+        for name in ("codex.jsonl", "claude-code.jsonl", "pi-v3.jsonl", "gemini.jsonl")
+        for entry in entries(name)
+        if isinstance(entry, Unknown)
+    }
     assert {"compacted", "world_state", "file-history-snapshot", "system", "compaction", "$rewindTo"} <= kinds
 
 

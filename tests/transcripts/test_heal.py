@@ -19,9 +19,17 @@ from onspec.transcripts.replay import faults
 
 SESSIONS = Path(__file__).parent / "sessions"
 CASES = [
-    "pi-v3.jsonl", "claude-code.jsonl", "claude-code-progress.jsonl", "codex.jsonl", "cline-messages.json",
-    "openai-messages.json", "openai-lines.jsonl", "anthropic-lines.jsonl", "anthropic-request.json", "responses-request.json",
-]  # fmt: skip
+    "pi-v3.jsonl",
+    "claude-code.jsonl",
+    "claude-code-progress.jsonl",
+    "codex.jsonl",
+    "cline-messages.json",
+    "openai-messages.json",
+    "openai-lines.jsonl",
+    "anthropic-lines.jsonl",
+    "anthropic-request.json",
+    "responses-request.json",
+]
 
 
 def left(path: Path) -> list[str]:

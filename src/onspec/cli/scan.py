@@ -28,6 +28,14 @@ INTERRUPTED = 130
 MAX_ROWS = 25
 """Rows of a table on the terminal; the JSON and the page have them all."""
 
+COLUMNS = ("calls", "errors", "rejected", "off", "rate", "silent", "repairs", "wasted", "cost")
+
+LEGEND = (
+    "errors: answers flagged as errors; rejected: by the harness, for what the model wrote; off: off schema in any way;"
+    " silent: off, and accepted all the same; repairs: off, and repairable by the safe policy; wasted: tokens of lost"
+    " replies."
+)
+
 _AGE = re.compile(r"(\d+(?:\.\d+)?)\s*([smhdw])\Z")
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 
@@ -141,17 +149,7 @@ def show(console: Console, report: Report, names: tuple[str, ...], prices: Price
     table = Table(box=None, pad_edge=False)
     for name in names:
         table.add_column(name, overflow="ellipsis", no_wrap=True, min_width=8)
-    for title in (
-        "calls",
-        "errors",
-        "rejected",
-        "off schema",
-        "rate",
-        "silent",
-        "safe repairs",
-        "wasted tokens",
-        "cost",
-    ):
+    for title in COLUMNS:
         table.add_column(title, justify="right", no_wrap=True)
     rows = by(report, names) if names else []
     if "day" not in names:
@@ -167,6 +165,7 @@ def show(console: Console, report: Report, names: tuple[str, ...], prices: Price
             *("all" if index == 0 else "" for index in range(len(names))), *_numbers(total, cost(models, WASTE, prices))
         )
     console.print(table)
+    console.print(LEGEND, style="dim", highlight=False)
     saved, wasted = tokens(total, SAVED), tokens(total, WASTE)
     console.print(
         f"\n{total.calls} calls in {report.files} files, {report.size / 1e6:.1f} MB, {report.seconds:.1f} s. "
@@ -175,8 +174,14 @@ def show(console: Console, report: Report, names: tuple[str, ...], prices: Price
     if sum(wasted):
         dollars = cost(models, SAVED, prices)
         console.print(
-            f"The safe policy would have repaired {total.safe_repaired} of {total.off_schema} off-schema calls "
-            f"and saved {_big(sum(saved))} of {_big(sum(wasted))} wasted tokens{'' if not dollars else f' (${dollars:.2f})'}."
+            f"The safe policy would have repaired {total.safe_repaired} of {total.off_schema} off-schema calls and "
+            f"saved {_big(sum(saved))} of {_big(sum(wasted))} wasted tokens{f' (${dollars:.2f})' if dollars else ''}."
+        )
+    if report.guessed:
+        console.print(
+            f"Of {report.guessed} calls the output tokens are estimated (a token for four bytes of arguments): "
+            "their files hold the count at the start of the stream.",
+            style="dim",
         )
     _show_keys(console, report)
     _show_trouble(console, report)
@@ -184,7 +189,10 @@ def show(console: Console, report: Report, names: tuple[str, ...], prices: Price
         console.print(f"No prices: {prices.missing}", style="dim")
     elif prices.unknown - {""}:
         console.print(
-            f"No price for: {', '.join(sorted(prices.unknown - {''})[:8])}; use --price", style="dim", markup=False
+            f"No price for: {', '.join(name[:40] for name in sorted(prices.unknown - {''})[:6])}; use --price",
+            style="dim",
+            markup=False,
+            highlight=False,
         )
 
 

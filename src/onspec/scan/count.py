@@ -181,6 +181,7 @@ class FileReport:
         identities: Identities of all calls that have one, as 64-bit hashes, sorted; for counting copies once.
         own_tools: Tools with a known name whose accepted calls do not fit the known schema: the session has its own.
         schemas: How many calls were judged by a schema from `file`, `table`, `inferred` or `none`.
+        guessed: Calls whose output tokens are estimated, because the file's own count is known to be wrong.
         bad_schemas: Tool definitions in the file that are no JSON Schema.
         copies: Calls left out because another file, or an earlier line, holds the same.
         versions: Versions of the harness, with numbers of calls.
@@ -201,6 +202,7 @@ class FileReport:
     identities: array[int] = field(default_factory=lambda: array("Q"))
     own_tools: set[str] = field(default_factory=set)
     schemas: Counter[str] = field(default_factory=Counter)
+    guessed: int = 0
     bad_schemas: int = 0
     copies: int = 0
     versions: Counter[str] = field(default_factory=Counter)

@@ -53,6 +53,9 @@ FORK_CALLS = 3
 MAX_TOOLS = 2000
 """Tools of one file for which a schema is inferred."""
 
+BYTES_PER_TOKEN = 4
+"""What a token of arguments is taken to be, where the count is known to be wrong."""
+
 USAGE_RELIABLE = (2, 1, 200)
 """The version of Claude Code from which its files hold final output tokens instead of those at the stream's start."""
 
@@ -153,6 +156,7 @@ class _Counter:
         self.known = known
         self.harness = format_name
         self.version: str | None = None
+        self.guesses = False
         self.model = ""
         self.contracts = Contracts()
         self.contracts.start(format_name, None, True)
@@ -186,6 +190,7 @@ class _Counter:
         self.harness = start.harness
         self.version = start.version or (None if start.fresh else self.version)
         self.model = start.model or ("" if start.fresh else self.model)
+        self.guesses = not reliable_usage(self.harness, self.version)
         self.contracts.start(self.harness, self.version, start.fresh)
 
     def turn(self, turn: Turn) -> None:
@@ -226,6 +231,9 @@ class _Counter:
         reply.calls += 1
         if turn.side:
             tally.of_subagents += 1
+        if self.guesses:
+            reply.guess += len(call.raw()) // BYTES_PER_TOKEN
+            self.report.guessed += 1
         if self.version:
             self.report.versions[self.version] += 1
         contract = self.contracts.of(call.name)
@@ -469,4 +477,4 @@ def _count_rejection(tally: Tally, said: str) -> None:
 
 def reliable_usage(harness: str, version: str | None) -> bool:
     """Whether a harness's files of a version hold the output tokens that were billed."""
-    return harness != "claude-code" or version_of(version) >= USAGE_RELIABLE
+    return harness != "claude-code" or not version or version_of(version) >= USAGE_RELIABLE

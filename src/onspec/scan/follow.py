@@ -22,12 +22,16 @@ MAX_OPEN = 4096
 
 @dataclass(slots=True)
 class Reply:
-    """One model reply, whose pieces may stand on several lines."""
+    """One model reply, whose pieces may stand on several lines.
+
+    `guess` is an estimate of the output tokens of its calls, where the file's own count is known to be wrong.
+    """
 
     number: int
     model: str
     usage: Spent = NOTHING
     calls: int = 0
+    guess: int = 0
     failed: int = 0
     repairable: int = 0
     settled: bool = False
@@ -132,7 +136,7 @@ class Follower:
 def _settle(failure: Failure, reply: Reply) -> None:
     """A failed call wasted its share of the reply; where no call of the reply was taken, the next reply's input too."""
     tally = failure.tally
-    share = reply.usage.output // max(reply.calls, 1)
+    share = max(reply.usage.output, reply.guess) // max(reply.calls, 1)
     tally.waste_output += share
     if failure.repairable:
         tally.saved_output += share

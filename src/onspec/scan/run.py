@@ -79,6 +79,7 @@ class Report:
     unknown: int = 0
     copies: int = 0
     bad_schemas: int = 0
+    guessed: int = 0
     interrupted: bool = False
     seconds: float = 0.0
 
@@ -109,6 +110,7 @@ class Report:
         self.unknown += one.unknown
         self.copies += one.copies
         self.bad_schemas += one.bad_schemas
+        self.guessed += one.guessed
         total = one.total()
         line = FileLine(
             one.path, one.format, one.size, total, tuple(sorted(one.own_tools)), tuple(sorted(one.schemas.items()))

@@ -144,6 +144,7 @@ def summary(report: Report, names: Sequence[str], prices: Prices) -> dict[str, A
         "spent_tokens": {model or "unknown": spent._asdict() for model, spent in sorted(report.spent.items())},
         "spent_dollars": sum(total_cost) if total_cost else None,
         "models_without_a_price": sorted(prices.unknown),
+        "calls_with_estimated_output_tokens": report.guessed,
         "copies_left_out": report.copies,
         "schemas": dict(report.schemas.most_common()),
         "bad_schemas_in_files": report.bad_schemas,
