@@ -13,7 +13,7 @@ from onspec.transcripts import Damage, Session, Source, Start, ToolCall, ToolRes
 
 SESSIONS = Path(__file__).parent / "sessions"
 
-# format, harness, calls, answers flagged as errors, rejected for arguments, static violations, unparsable, invented keys
+# format, harness, calls, error answers, rejected for arguments, static violations, unparsable, invented keys
 EXPECTED: dict[str, tuple[str, str, int, int, int, int, int, int]] = {
     "pi-v3.jsonl": ("pi", "pi", 6, 4, 3, 1, 1, 1),
     "pi-v1.jsonl": ("pi", "pi", 1, 0, 0, 0, 0, 0),

@@ -165,6 +165,7 @@ class _Counter:
         self.ordinal = 0
         self.seen = Identities()
         self.shown: dict[str, str] = {}
+        self.skipped: dict[str, int] = {}
         self.inferred: dict[str, Inferred] = {}
         self.held: list[tuple[_Open, int | None]] = []
         self.followers = (self._follower(), self._follower())
@@ -220,6 +221,8 @@ class _Counter:
             number = identity(call.key)
             if number in self.known or not self.seen.add(number):
                 self.report.copies += 1
+                if call.id is not None and len(self.skipped) < MAX_PENDING:
+                    self.skipped[call.id] = self.skipped.get(call.id, 0) + 1
                 return
             self.report.identities.append(number)
         self.ordinal += 1
@@ -267,7 +270,12 @@ class _Counter:
 
     def _stray(self, result: ToolResult, turn: Turn) -> None:
         """An answer without a call: some harnesses throw the call away that they could not read."""
-        if result.call_id is not None or self._before(turn.time):
+        if self._before(turn.time):
+            return
+        if result.call_id in self.skipped:
+            left = self.skipped.pop(result.call_id) - 1
+            if left:
+                self.skipped[result.call_id] = left
             return
         said = verdict(self.harness, result)
         if not result.is_error and said not in ARGUMENTS:
@@ -369,6 +377,7 @@ class _Counter:
             for waiting in queue:
                 self._close(waiting, "")
         self.pending.clear()
+        self.skipped.clear()
         self.waiting = 0
         for follower in self.followers:
             follower.end()
