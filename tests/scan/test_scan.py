@@ -328,6 +328,33 @@ def test_a_file_that_grows_while_it_is_read(tmp_path: Path) -> None:
         writer.join()
 
 
+def test_arguments_nested_without_end(tmp_path: Path) -> None:
+    """Deeper than any library writes: judged where it can be read, `too_deep` or bad where not, and nothing is lost."""
+    records = [pi_call(n, "bash", {"command": "DEEP"}, "x", False) for n in range(5)]
+    lines = pi_session(*records).split(b"\n")
+    depths = iter((10, 300, 900, 1000, 5000))
+    lines = [
+        line.replace(b'"DEEP"', b"[" * depth + b"]" * depth) if b"DEEP" in line and (depth := next(depths)) else line
+        for line in lines
+    ]
+    report = scan_file(write(tmp_path / "s.jsonl", b"\n".join(lines)))
+    assert report.error == ""
+    assert report.total().calls + sum(report.damage.values()) == 5
+    assert report.total().calls >= 3
+
+
+def test_a_line_that_would_fill_the_memory_is_not_decoded(tmp_path: Path) -> None:
+    header, *rest = (SESSIONS / "pi-v3.jsonl").read_bytes().split(b"\n")
+    dense = b'{"x":[' + b",".join([b"{}"] * 2_000_000) + b"]}"
+    report = scan_file(write(tmp_path / "s.jsonl", b"\n".join([header, dense, *rest])))
+    assert (report.total().calls, dict(report.damage)) == (6, {"too_dense": 1})
+
+
+def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "s.jsonl")
+    assert scan([str(tmp_path)], workers=1).errors == [(str(tmp_path / "s.jsonl"), "not a regular file")]
+
+
 def test_a_line_without_end_is_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(source_module, "MAX_LINE", 3 << 20)
     lines = (SESSIONS / "pi-v3.jsonl").read_bytes().split(b"\n")

@@ -218,7 +218,7 @@ def _show_keys(console: Console, report: Report) -> None:
 
 def _show_trouble(console: Console, report: Report) -> None:
     for path, why in report.errors[:5]:
-        console.print(f"not read: {path}: {why}", style="yellow", markup=False, highlight=False)
+        console.print(f"not read: {_safe(path)}: {why}", style="yellow", markup=False, highlight=False)
     if len(report.errors) > 5:
         console.print(f"and {len(report.errors) - 5} more that could not be read", style="yellow")
     if report.damage:

@@ -50,6 +50,14 @@ MAX_HELD_BYTES = 64 * 1024
 FORK_CALLS = 3
 """Accepted calls off a known schema from which on a session may be believed to have a tool of its own."""
 
+MAX_GROUPS = 20_000
+"""Groups of one file; what comes after counts under `OTHERS`."""
+
+OTHERS = Group("(others)", "", "(others)", "")
+
+MAX_KEYS = 20_000
+"""Invented keys of one file that are told apart."""
+
 MAX_TOOLS = 2000
 """Tools of one file for which a schema is inferred."""
 
@@ -177,6 +185,8 @@ class _Counter:
         return Follower(self._spend, self._mark)
 
     def _spend(self, model: str, more: Spent) -> None:
+        if model not in self.report.spent and len(self.report.spent) >= MAX_TOOLS:
+            model = "(others)"
         spent = self.report.spent.get(model)
         self.report.spent[model] = more if spent is None else spent.plus(more)
 
@@ -229,7 +239,9 @@ class _Counter:
         group = Group(self.harness, model, self._label(call.name), self._day(turn.time))
         tally = self.report.groups.get(group)
         if tally is None:
-            tally = self.report.groups[group] = Tally()
+            if len(self.report.groups) >= MAX_GROUPS:
+                group = OTHERS
+            tally = self.report.groups.setdefault(group, Tally())
         tally.calls += 1
         reply.calls += 1
         if turn.side:
@@ -237,7 +249,7 @@ class _Counter:
         if self.guesses:
             reply.guess += len(call.raw()) // BYTES_PER_TOKEN
             self.report.guessed += 1
-        if self.version:
+        if self.version and (self.version in self.report.versions or len(self.report.versions) < MAX_TOOLS):
             self.report.versions[self.version] += 1
         contract = self.contracts.of(call.name)
         found = judge(call, contract)
@@ -347,7 +359,8 @@ class _Counter:
             keys = inventions(found, waiting.contract)
             for key in keys:
                 place = (key.key, key.kind, key.depth, key.place, key.inert, tool_label(call.name), waiting.group.model)
-                sink.keys[place] += 1
+                if place in sink.keys or len(sink.keys) < MAX_KEYS:
+                    sink.keys[place] += 1
         cure = remedy(call, waiting.contract.tools)
         _count_remedy(sink, tally, cure)
         index = _finding(sink, waiting, said, keys, cure)
@@ -442,6 +455,8 @@ class _Counter:
         number = int(moment // 86400)
         day = self.days.get(number)
         if day is None:
+            if len(self.days) > MAX_TOOLS:
+                self.days.clear()
             day = self.days[number] = datetime.fromtimestamp(number * 86400, UTC).strftime("%Y-%m-%d")
         return day
 

@@ -35,6 +35,9 @@ HARNESS_WORDS = (
 )  # fmt: skip
 """Words of harnesses' own error texts, which stay readable."""
 
+MAX_PART = 4000
+"""Characters of a part of the history that go into a pack."""
+
 Shows = Callable[[dict[str, Json]], bool]
 
 
@@ -259,10 +262,15 @@ def _is_paired(turns: list[Turn]) -> bool:
 
 def _part(part: Any, redactor: Redactor) -> Json:
     if isinstance(part, ToolCall):
-        return {"type": "call", "id": part.id, "name": part.name, "arguments": redactor.text(part.raw())}
+        return {"type": "call", "id": part.id, "name": part.name, "arguments": redactor.text(part.raw()[:MAX_PART])}
     if isinstance(part, ToolResult):
-        return {"type": "result", "id": part.call_id, "content": redactor.text(part.content), "is_error": part.is_error}
-    return {"type": "text" if isinstance(part, Text) else "thinking", "text": redactor.text(part.text)}
+        return {
+            "type": "result",
+            "id": part.call_id,
+            "content": redactor.text(part.content[:MAX_PART]),
+            "is_error": part.is_error,
+        }
+    return {"type": "text" if isinstance(part, Text) else "thinking", "text": redactor.text(part.text[:MAX_PART])}
 
 
 @dataclass(frozen=True, slots=True)

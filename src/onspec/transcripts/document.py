@@ -43,7 +43,7 @@ def elements(source: Source, *keys: str) -> Iterator[Frame | Element | Damage]:
         yield Frame(None if isinstance(whole, list) else whole)
         for index, value in enumerate(array):
             yield Element(index, value)
-    elif damage.reason == "too_large" or damage.reason == "not_json":
+    elif damage.reason in ("too_large", "too_dense", "not_json"):
         yield from _split(source, keys)
     else:
         yield damage

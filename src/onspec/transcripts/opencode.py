@@ -86,7 +86,7 @@ def _database(source: Source) -> Iterator[Entry]:
     if "://" in source.path:
         yield Damage(0, "unreadable")
         return
-    link = sqlite3.connect(f"file:{_quoted(source.path)}?mode=ro", uri=True)
+    link = _connect(source.path)
     try:
         link.text_factory = bytes
         sessions = link.execute("SELECT id, version FROM session ORDER BY id").fetchall()
@@ -113,6 +113,19 @@ def _database(source: Source) -> Iterator[Entry]:
         yield Damage(0, "unreadable")
     finally:
         link.close()
+
+
+def _connect(path: str) -> sqlite3.Connection:
+    """Read-only; where even that needs to write beside the database (its log, in a folder of others), as it lies."""
+    link = sqlite3.connect(f"file:{_quoted(path)}?mode=ro", uri=True)
+    try:
+        link.execute("SELECT 1 FROM sqlite_master")
+    except sqlite3.OperationalError:
+        link.close()
+        link = sqlite3.connect(f"file:{_quoted(path)}?mode=ro&immutable=1", uri=True)
+    except sqlite3.DatabaseError:
+        pass  # no database: the first query says so
+    return link
 
 
 def _message(info: dict[str, Any], parts: list[Json], number: int) -> Iterator[Entry]:

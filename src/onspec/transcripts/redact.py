@@ -21,10 +21,10 @@ SECRETS = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _LONG = re.compile(r"(?<![A-Za-z0-9+/=_-])(?=[A-Za-z0-9+/=_-]*\d)(?=[A-Za-z0-9+/=_-]*[A-Za-z])[A-Za-z0-9+/=_-]{24,}")
-_EMAIL = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
+_EMAIL = re.compile(r"(?<![\w.+-])[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
 _ADDRESS = re.compile(r"\b\d{1,3}(?:\.\d{1,3}){3}\b|\b(?:[0-9a-fA-F]{1,4}:){3,7}[0-9a-fA-F]{1,4}\b")
 _HOST = re.compile(
-    r"(?<=://)[\w.-]+|\b(?:[A-Za-z0-9-]+\.)+"
+    r"(?<=://)[\w.-]+|(?<![A-Za-z0-9.-])(?:[A-Za-z0-9-]+\.)+"
     r"(?:com|net|org|io|dev|ai|app|cloud|internal|local|lan|corp|edu|gov|de|uk|fr)\b"
 )
 _HOME = re.compile(r"(?P<root>/home/|/Users/|\\Users\\|\\\\Users\\\\|/root(?=/))(?P<user>[^/\\\s\"':]*)")

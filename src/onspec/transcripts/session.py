@@ -172,7 +172,8 @@ class Damage:
 
     Attributes:
         line: Line (from 1) or index.
-        reason: `not_json`, `not_text`, `cut`, `too_long`, `too_large`, `too_deep`, `bomb`, `shape` or `unreadable`.
+        reason: `not_json`, `not_text`, `cut`, `too_long`, `too_large`, `too_dense`, `too_deep`, `bomb`, `shape` or
+            `unreadable`.
     """
 
     line: int
@@ -284,11 +285,36 @@ def plain(piece: Piece) -> Part:
 
 
 def dumps(value: Json) -> str:
-    """Compact JSON. Lone surrogates and huge integers, which orjson refuses, are written too."""
+    """Compact JSON. Lone surrogates, huge integers and any depth, which orjson refuses, are written too."""
     try:
         return orjson.dumps(value).decode()
     except (TypeError, ValueError, RecursionError):
+        pass
+    try:
         return json.dumps(value, separators=(",", ":"))
+    except RecursionError:
+        return "".join(_written(value))
+
+
+def _written(value: Json) -> Iterator[str]:
+    """The pieces of a value's JSON, without recursion."""
+    stack: list[tuple[bool, Json]] = [(False, value)]
+    while stack:
+        is_text, node = stack.pop()
+        if is_text:
+            yield node
+        elif isinstance(node, dict) and node:
+            pieces: list[tuple[bool, Json]] = []
+            for key, inner in node.items():
+                pieces += [(True, "," if pieces else "{"), (True, f"{json.dumps(key)}:"), (False, inner)]
+            stack.extend(reversed([*pieces, (True, "}")]))
+        elif isinstance(node, list) and node:
+            items: list[tuple[bool, Json]] = []
+            for inner in node:
+                items += [(True, "," if items else "["), (False, inner)]
+            stack.extend(reversed([*items, (True, "]")]))
+        else:
+            yield json.dumps(node)
 
 
 def tool_name(definition: Json) -> str | None:

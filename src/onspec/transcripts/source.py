@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import io
 import json
 import os
 import re
+import stat
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -33,6 +35,12 @@ MAX_RATIO = 300
 
 FREE_EXPANSION = 64 << 20
 """... once it has expanded beyond this many bytes."""
+
+DENSE = 4 << 20
+"""Bytes from which on a text is looked at before it is decoded: decoded it may take a hundred times the room ..."""
+
+MAX_VALUES = 1_500_000
+"""... and values, counted by their commas and brackets, that it may have at most."""
 
 HEAD = 64 << 10
 """Bytes of a file by which its format is recognised."""
@@ -87,6 +95,8 @@ class Source:
             raw: IO[bytes] = module.stream(self.path)
             size = None
         else:
+            if not stat.S_ISREG(os.stat(self.path).st_mode):
+                raise OSError(errno.EINVAL, "not a regular file", self.path)
             raw = cast("IO[bytes]", open(self.path, "rb", buffering=0))  # noqa: SIM115 -- the caller closes it
             size = os.fstat(raw.fileno()).st_size
         suffix = os.path.splitext(self.path)[1].lower()
@@ -221,6 +231,8 @@ def decode(raw: bytes) -> tuple[Json, str]:
 
     Lone surrogates, as escapes or as bytes, survive; so do integers of any size and NaN, which orjson refuses.
     """
+    if len(raw) > DENSE and raw.count(b",") + raw.count(b"{") + raw.count(b"[") > MAX_VALUES:
+        return None, "too_dense"
     try:
         return orjson.loads(raw), ""
     except orjson.JSONDecodeError:
