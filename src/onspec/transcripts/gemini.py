@@ -24,7 +24,8 @@ _DOCUMENT = re.compile(rb'\A\s*\{[^{\[]*"(?:projectHash|startTime)"')
 def sniff(head: bytes) -> bool:
     """Whether a file begins like a chat."""
     return b'"projectHash"' in head[:4096] or (
-        re.search(rb'"type"\s*:\s*"gemini"', head) is not None and b'"sessionId"' in head
+        re.search(rb'"type"\s*:\s*"gemini"', head) is not None
+        and (b'"sessionId"' in head or b'"toolCalls"' in head or b'"messages"' in head)
     )
 
 
@@ -59,6 +60,8 @@ def entries(source: Source) -> Iterator[Entry]:
                 oldest = next(iter(held))
                 message, number = held.pop(oldest)
                 yield from _message(message, number)
+        elif value.get("type") in ("user", "gemini") and "sessionId" not in value:
+            yield from _message(value, line.number)
         elif "sessionId" in value:
             yield Start(NAME, None, _text(value["sessionId"]))
         else:
@@ -142,6 +145,8 @@ def _result(call: dict[str, Any]) -> ToolResult | None:
             failed = True
         elif response is not None:
             texts.append(text_of(get(response, "output")) or text_of(response))
+        elif part is not None:
+            texts.append(text_of(part))
     if status is None and result is None:
         return None
     shown = call.get("resultDisplay")
