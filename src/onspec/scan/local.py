@@ -44,8 +44,9 @@ def run(paths: Iterable[str], options: Options, workers: int) -> Iterator[FileRe
                     yield _result(*waiting.popleft())
             while waiting:
                 yield _result(*waiting.popleft())
-        finally:
+        except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
+            raise
 
 
 def _result(path: str, future: Future[FileReport]) -> FileReport:
