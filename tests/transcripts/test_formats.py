@@ -10,6 +10,7 @@ import pytest
 from onspec.message import Call, Text, Thinking
 from onspec.scan.file import scan_file
 from onspec.transcripts import Damage, Session, Source, Start, ToolCall, ToolResult, Turn, Unknown, detect, load
+from onspec.transcripts.verdict import verdict
 
 SESSIONS = Path(__file__).parent / "sessions"
 
@@ -236,3 +237,106 @@ def test_a_cycle_in_the_tree_ends(tmp_path: Path) -> None:
 
 def test_damage_is_no_entry_of_a_whole_file() -> None:
     assert not [entry for name in EXPECTED for entry in entries(name) if isinstance(entry, Damage)]
+
+
+# harness, answer, whether it is flagged: verdict
+VERDICTS = [
+    ("pi", 'Validation failed for tool "edit":\n  - path: missing', True, "schema"),
+    (
+        "pi",
+        'Invalid arguments for tool "edit": Unexpected end of JSON input\n\nReceived arguments:\n{',
+        True,
+        "unparsable",
+    ),
+    ("pi", "Tool goal_questionnaire not found", True, "unknown_tool"),
+    ("pi", "Command exited with code 1\nValidation failed for tool", True, "error"),
+    ("pi", 'Validation failed for tool "edit": in a file', False, "accepted"),
+    ("claude-code", '<tool_use_error>InputValidationError: [\n  {\n    "code": "too_small"', True, "schema"),
+    (
+        "claude-code",
+        "InputValidationError: Read failed due to the following issues:\nThe required parameter `p` is missing",
+        True,
+        "schema",
+    ),
+    (
+        "claude-code",
+        "<tool_use_error>InputValidationError: Read was called with input that could not be parsed as JSON.",
+        True,
+        "unparsable",
+    ),
+    ("claude-code", "<tool_use_error>Error: No such tool available: Task</tool_use_error>", True, "unknown_tool"),
+    ("claude-code", "<tool_use_error>Unknown skill: commit</tool_use_error>", True, "unknown_name"),
+    ("claude-code", "Agent type 'x' not found. Available agents: y", True, "unknown_name"),
+    ("claude-code", "<tool_use_error>Sibling tool call errored</tool_use_error>", True, "collateral"),
+    ("claude-code", "The user doesn't want to proceed with this tool use.", True, "denied"),
+    ("claude-code", "MCP error -32602: Input validation error: Invalid arguments for tool x: []", True, "schema"),
+    ("claude-code", "MCP error -32602: Tool x not found", True, "unknown_tool"),
+    ("claude-code", "MCP error -32001: timed out", True, "error"),
+    ("claude-code", "Argument Validation Error", True, "schema"),
+    ("claude-code", "InputValidationError in a log", False, "accepted"),
+    ("codex", "failed to parse function arguments: missing field `cmd` at line 1 column 10", False, "schema"),
+    (
+        "codex",
+        'failed to parse function arguments: invalid type: string "1000", expected u64 at line 1 column 5',
+        False,
+        "schema",
+    ),
+    (
+        "codex",
+        "failed to parse function arguments: EOF while parsing a string at line 1 column 36",
+        False,
+        "unparsable",
+    ),
+    (
+        "codex",
+        "failed to parse function arguments: unexpected end of hex escape at line 1 column 9",
+        False,
+        "unparsable",
+    ),
+    ("codex", "unsupported call: shell", False, "unknown_tool"),
+    ("codex", "apply_patch verification failed: invalid hunk at line 2, x", False, "grammar"),
+    ("codex", "apply_patch verification failed: Failed to find expected lines in a:", False, "accepted"),
+    ("codex", "Exit code: 0\nOutput:\nfailed to parse function arguments: missing field", False, "accepted"),
+    ("opencode", "The bash tool was called with invalid arguments: SchemaError(Missing key", True, "schema"),
+    ("opencode", "Error: The bash tool was called with invalid arguments: [", True, "schema"),
+    (
+        "opencode",
+        "The arguments provided to the tool are invalid: Invalid input for tool x: JSON parsing failed",
+        True,
+        "unparsable",
+    ),
+    (
+        "opencode",
+        "The arguments provided to the tool are invalid: Model tried to call unavailable tool 'x'.",
+        True,
+        "unknown_tool",
+    ),
+    ("opencode", "offset must be greater than or equal to 1", True, "schema"),
+    ("opencode", "MCP error -32602: Input validation error: x", False, "schema"),
+    ("gemini-cli", "params must have required property 'x'", True, "schema"),
+    ("gemini-cli", "Error: Invalid parameters provided. Reason: params/limit must be number", True, "schema"),
+    ("gemini-cli", 'Tool "lst" not found. Did you mean "list"?', True, "unknown_tool"),
+    ("gemini-cli", "params must have required property 'x'", False, "accepted"),
+    ("qwen-code", "params/todos must be array", True, "schema"),
+    ("openhands", "ERROR:\nInvalid `view_range` parameter: [1, 50].", False, "schema"),
+    ("openhands", "Parameter 'command' is expected to be one of ['view'].", True, "schema"),
+    ("openhands", "Error validating args {} for tool 'x'", True, "schema"),
+    ("nemo-gym/openhands", "ERROR:\nInvalid `view_range` parameter: [1, 50].", False, "schema"),
+    (
+        "mini-swe-agent",
+        "Tool call error:\n\n<error>\nError parsing tool call arguments: Unterminated string",
+        False,
+        "unparsable",
+    ),
+    ("mini-swe-agent", "Tool call error:\n\n<error>\nNo tool calls found in the response.", False, "accepted"),
+    ("inspect", "Found 1 validation errors parsing tool input arguments:\n- x", True, "schema"),
+    ("messages", "InputValidationError: Edit failed due to the following issue:", True, "schema"),
+    ("messages", "Error: not enough balance", False, "accepted"),
+]
+
+
+@pytest.mark.parametrize(("harness", "text", "flagged", "expected"), VERDICTS)
+def test_verdicts(harness: str, text: str, flagged: bool, expected: str) -> None:
+    """Each harness's error texts, at the start of an answer only."""
+    assert verdict(harness, ToolResult(text, "x", None, flagged)) == expected
+    assert verdict(harness, ToolResult(f"1: {text}", "x", None, False)) == "accepted"

@@ -181,7 +181,7 @@ def _tool(part: dict[str, Any]) -> tuple[ToolCall, ToolResult | None]:
         call = ToolCall(
             given["tool"], given, found[1] if found else None, identity, error or None, stand_in=True, key=key
         )
-        return call, ToolResult(text_of(get(state, "output")) or error, identity, name, True)
+        return call, ToolResult(text_of(get(state, "output")) or error, identity, name, True, error or None)
     raw = get(state, "raw")
     text = raw if isinstance(raw, str) and raw and given in (None, {}) else None
     partial = given in (None, {}) and (status == "pending" or text_of(get(state, "error")).startswith(ABORTED))

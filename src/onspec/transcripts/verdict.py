@@ -166,6 +166,9 @@ _HARNESSES = frozenset(name for row in ROWS for name in row.harnesses)
 FLAGGED = frozenset((CLAUDE, PI, OPENCODE, GEMINI, QWEN, CLINE, COPILOT, INSPECT))
 """Harnesses whose own files say of every failed result that it is an error."""
 
+UNAVAILABLE = "Model tried to call unavailable tool"
+"""Start of what OpenCode notes beside a call of a tool that does not exist; the answer itself may be cut."""
+
 _TABLES: dict[str, tuple[tuple[Row, ...], tuple[Row, ...]]] = {}
 
 
@@ -181,6 +184,8 @@ def verdict(harness: str, result: ToolResult) -> str:
         _TABLES[harness] = (rows, tuple(row for row in rows if row.unflagged or harness not in FLAGGED))
     flagged, unflagged = _TABLES[harness]
     text = result.content
+    if result.detail is not None and result.detail.startswith(UNAVAILABLE):
+        return "unknown_tool"
     for row in flagged if result.is_error else unflagged:
         if row.start.match(text):
             return row.verdict
