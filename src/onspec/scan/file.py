@@ -210,6 +210,7 @@ class _Counter:
             model = turn.model or self.model
             follower = self.followers[turn.side]
             if self._before(turn.time):
+                self.ordinal += sum(part.__class__ is ToolCall for part in turn.parts)
                 return
             usage = turn.usage
             reply = follower.reply(turn.message_id or turn.id, model, usage)
@@ -227,6 +228,7 @@ class _Counter:
         return self.options.since is not None and moment is not None and moment < self.options.since
 
     def _call(self, call: ToolCall, turn: Turn, model: str, reply: Reply, follower: Follower) -> None:
+        self.ordinal += 1
         if call.key is not None:
             number = identity(call.key)
             if number in self.known or not self.seen.add(number):
@@ -235,7 +237,6 @@ class _Counter:
                     self.skipped[call.id] = self.skipped.get(call.id, 0) + 1
                 return
             self.report.identities.append(number)
-        self.ordinal += 1
         group = Group(self.harness, model, self._label(call.name), self._day(turn.time))
         tally = self.report.groups.get(group)
         if tally is None:

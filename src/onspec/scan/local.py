@@ -6,7 +6,7 @@ import os
 import signal
 from collections import deque
 from collections.abc import Iterable, Iterator
-from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor
 from itertools import chain, islice
 from multiprocessing import get_context
 
@@ -33,27 +33,62 @@ def run(paths: Iterable[str], options: Options, workers: int) -> Iterator[FileRe
         for path in stream:
             yield scan_file(path, options)
         return
-    # The children are started afresh: a fork of a process with threads is not safe, and costs the same.
-    context = get_context("spawn")
-    with ProcessPoolExecutor(workers, mp_context=context, initializer=_ignore_interrupts) as pool:
-        waiting: deque[tuple[str, Future[FileReport]]] = deque()
-        try:
-            for path in stream:
-                waiting.append((path, pool.submit(scan_file, path, options)))
-                if len(waiting) >= workers * 4:
-                    yield _result(*waiting.popleft())
-            while waiting:
-                yield _result(*waiting.popleft())
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
-
-
-def _result(path: str, future: Future[FileReport]) -> FileReport:
+    pool = _Pool(workers)
     try:
-        return future.result()
-    except MemoryError:
-        return FileReport(path, error="not enough memory")
+        for path in stream:
+            pool.add(path, options)
+            if len(pool.waiting) >= workers * 4:
+                yield pool.take(options)
+        while pool.waiting:
+            yield pool.take(options)
+    except BaseException:
+        pool.stop(False)
+        raise
+    pool.stop(True)
+
+
+class _Pool:
+    """Processes that count files, replaced where one of them dies."""
+
+    def __init__(self, workers: int) -> None:
+        self._workers = workers
+        self._executor = self._start()
+        self.waiting: deque[tuple[str, Future[FileReport]]] = deque()
+
+    def _start(self) -> ProcessPoolExecutor:
+        # The children are started afresh: a fork of a process with threads is not safe, and costs the same.
+        return ProcessPoolExecutor(self._workers, mp_context=get_context("spawn"), initializer=_ignore_interrupts)
+
+    def add(self, path: str, options: Options) -> None:
+        """Hands a file to a process."""
+        try:
+            future = self._executor.submit(scan_file, path, options)
+        except BrokenExecutor:
+            self._restart(options)
+            future = self._executor.submit(scan_file, path, options)
+        self.waiting.append((path, future))
+
+    def take(self, options: Options) -> FileReport:
+        """The report of the file that has waited longest; where its process died, one that says so."""
+        path, future = self.waiting.popleft()
+        try:
+            return future.result()
+        except BrokenExecutor:
+            self._restart(options)
+            return FileReport(path, error="the process died that read it, or one of the next files")
+
+    def _restart(self, options: Options) -> None:
+        """Starts new processes, and hands them what was not done."""
+        self.stop(False)
+        self._executor = self._start()
+        left, self.waiting = self.waiting, deque()
+        for path, future in left:
+            done = future.done() and not future.cancelled() and future.exception() is None
+            self.waiting.append((path, future if done else self._executor.submit(scan_file, path, options)))
+
+    def stop(self, wait: bool) -> None:
+        """Ends the processes."""
+        self._executor.shutdown(wait=wait, cancel_futures=True)
 
 
 def _ignore_interrupts() -> None:
