@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
 from onspec.message import Call, Text, Thinking
-from onspec.scan.file import scan_file
+from onspec.scan import scan, scan_file
 from onspec.transcripts import Damage, Session, Source, Start, ToolCall, ToolResult, Turn, Unknown, detect, load
 from onspec.transcripts.verdict import verdict
 
@@ -166,6 +167,13 @@ def test_repeated_ids_are_paired_in_order() -> None:
     """One id for two calls: the first answer is the first call's."""
     report = scan_file(str(SESSIONS / "tau-bench.json"))
     assert report.total().results == 4
+
+
+def test_a_database_and_its_export_are_copies_of_each_other(tmp_path: Path) -> None:
+    for name in ("opencode-export.json", "opencode.db"):
+        shutil.copy(SESSIONS / name, tmp_path / name)
+    report = scan([str(tmp_path)], workers=1)
+    assert (report.total().calls, report.copies) == (7, 7)
 
 
 def test_sub_agents_are_marked() -> None:

@@ -32,6 +32,7 @@ class Tally:
         rejected_unparsable: Of these, for not being JSON.
         rejected_unknown_tool: Of these, for a tool that does not exist.
         rejected_grammar: Of these, for free text that breaks its grammar.
+        rejected_fits: Of these, calls whose arguments fit the schema that is known: the harness asks more than it says.
         lost: Rejections whose call is not in the file.
         collateral: Calls cancelled because a neighbour failed.
         unknown_names: Calls that name something (a skill, an agent) from a list that no schema holds.
@@ -70,6 +71,7 @@ class Tally:
     rejected_unparsable: int = 0
     rejected_unknown_tool: int = 0
     rejected_grammar: int = 0
+    rejected_fits: int = 0
     lost: int = 0
     collateral: int = 0
     unknown_names: int = 0

@@ -354,6 +354,7 @@ class _Counter:
         tally.unparsable += found.unparsable or said == "unparsable"
         tally.guarded += found.guarded
         tally.silent += taken
+        tally.rejected_fits += rejected and found.clean and bool(waiting.contract.tools) and found is not FREE
         keys: list[Invented] = []
         if found.undeclared:
             tally.invented += 1

@@ -88,6 +88,7 @@ def counts(tally: Tally) -> dict[str, Any]:
             "unknown_tool": tally.rejected_unknown_tool,
             "grammar": tally.rejected_grammar,
         },
+        "rejected_though_it_fits": tally.rejected_fits,
         "rejections_without_a_call": tally.lost,
         "static_violations": tally.static,
         "unparsable": tally.unparsable,

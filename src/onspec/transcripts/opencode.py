@@ -102,7 +102,7 @@ def _database(source: Source) -> Iterator[Entry]:
                 for part_id, raw in found:
                     part, broken = decode(raw)
                     if isinstance(part, dict):
-                        parts.append({"id": _decoded(part_id), **part})
+                        parts.append({"id": _decoded(part_id), "messageID": _decoded(identity), **part})
                     elif broken:
                         yield Damage(number, broken)
                 if reason or not isinstance(info, dict):
