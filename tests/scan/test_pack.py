@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 from onspec.check import check
 from onspec.contract import Tool
 from onspec.errors import InputError
-from onspec.scan.pack import find, pack, signature, unpack
+from onspec.scan.file import scan_file
+from onspec.scan.pack import find, pack, pick, signature, unpack
 from onspec.scan.shrink import Budget, ddmin, shorten, shrink
-from onspec.transcripts import Session, ToolCall, ToolResult, Turn, load
+from onspec.transcripts import Session, ToolCall, ToolResult, Turn, load, load_all
 from onspec.transcripts.redact import Redactor, bare_schema
 
 SESSIONS = Path(__file__).parent.parent / "transcripts" / "sessions"
@@ -241,3 +242,20 @@ def test_shrinking_keeps_the_fault_and_ends() -> None:
     budget = Budget(5)
     assert "KEY" in shorten("x" * 500 + "KEY", lambda text: "KEY" in text, budget)
     assert budget.left == 0
+
+
+def test_each_conversation_of_a_file_has_its_own_tools() -> None:
+    """The first line's tool is not the last line's, though the file is one."""
+    sessions = load_all(str(SESSIONS / "vendor-verifier.jsonl"))
+    assert [len(one.tools) for one in sessions] == [1, 2, 1, 1, 1]
+    made = pack(*pick(sessions, "#1"))
+    assert (made["tool"]["name"], made["arguments"]) == ("fact", "")
+    with pytest.raises(InputError, match="#1, #2, #3"):
+        pick(sessions, "v")
+
+
+def test_a_finding_can_be_packed_by_its_number() -> None:
+    for name in ("claude-code.jsonl", "vendor-verifier.jsonl", "nemo-gym.jsonl", "pi-v3.jsonl"):
+        for found in scan_file(str(SESSIONS / name)).findings:
+            session, local = pick(load_all(str(SESSIONS / name)), f"#{found.number}")
+            assert find(session, local).call.id in (found.call, None)

@@ -13,8 +13,9 @@ import orjson
 from onspec.audit import Json
 from onspec.errors import InputError
 from onspec.scan.pack import pack as make_pack
+from onspec.scan.pack import pick
 from onspec.scan.pack import unpack as run_pack
-from onspec.transcripts.reader import load
+from onspec.transcripts.reader import load_all
 from onspec.transcripts.session import dumps
 from onspec.transcripts.source import MAX_DOCUMENT, decode
 
@@ -52,7 +53,7 @@ def pack(
     the same stand-in.
     """
     still = None if test is None else _asking(test)
-    made = make_pack(load(session), call, keep_text=keep_text, turns=history, still=still)
+    made = make_pack(*pick(load_all(session), call), keep_text=keep_text, turns=history, still=still)
     text = orjson.dumps(made, option=orjson.OPT_INDENT_2).decode() if _is_plain(made) else dumps(made)
     if output is None:
         click.echo(text)

@@ -139,6 +139,7 @@ class Finding:
 
     Attributes:
         call: The call's id, or `#n` for the n-th call of the file; `onspec pack` takes either.
+        number: Which call of the file it is, from 1.
         line: Line or index in the file.
         tool: The tool's name, safe to print.
         model: The model, or "".
@@ -152,6 +153,7 @@ class Finding:
     """
 
     call: str
+    number: int
     line: int
     tool: str
     model: str

@@ -482,6 +482,7 @@ def _finding(sink: _Sink, waiting: _Open, said: str, keys: list[Invented], cure:
     sink.findings.append(
         Finding(
             waiting.call.id or f"#{waiting.ordinal}",
+            waiting.ordinal,
             waiting.line,
             tool_label(waiting.call.name),
             waiting.group.model,

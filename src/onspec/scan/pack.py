@@ -75,6 +75,31 @@ def find(session: Session, wanted: str) -> Found:
     return Found(call, index, number, _answer(session, index, call))
 
 
+def pick(sessions: list[Session], wanted: str) -> tuple[Session, str]:
+    """The conversation of a file that has a call, and the call's `#n` in it; `#n` of `wanted` counts over all of them.
+
+    Raises:
+        InputError: As `find`.
+    """
+    matches: list[tuple[Session, int, int]] = []
+    total = 0
+    for session in sessions:
+        ordinal = 0
+        for turn in session.turns:
+            for part in turn.parts:
+                if isinstance(part, ToolCall):
+                    ordinal += 1
+                    if part.id == wanted or wanted == f"#{total + ordinal}":
+                        matches.append((session, ordinal, total + ordinal))
+        total += ordinal
+    if not matches:
+        raise InputError(f"no call {wanted} among the {total} calls of the file; take an id, or #n for the n-th")
+    if len(matches) > 1:
+        numbers = ", ".join(f"#{number}" for _, _, number in matches[:20])
+        raise InputError(f"{len(matches)} calls have the id {wanted}; name one of {numbers}")
+    return matches[0][0], f"#{matches[0][1]}"
+
+
 def _answer(session: Session, index: int, call: ToolCall) -> ToolResult | None:
     for turn in session.turns[index:]:
         for part in turn.parts:

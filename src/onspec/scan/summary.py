@@ -168,6 +168,7 @@ def summary(report: Report, names: Sequence[str], prices: Prices) -> dict[str, A
             {
                 "path": path,
                 "call": found.call,
+                "number": f"#{found.number}",
                 "line": found.line,
                 "tool": found.tool,
                 "model": found.model,

@@ -1,6 +1,6 @@
 """Transcripts: what agents and evaluation tools write down about their sessions, in one model."""
 
-from onspec.transcripts.reader import FORMATS, Format, detect, load
+from onspec.transcripts.reader import FORMATS, Format, detect, load, load_all
 from onspec.transcripts.session import (
     Damage,
     Entry,
@@ -31,4 +31,5 @@ __all__ = [
     "Usage",
     "detect",
     "load",
+    "load_all",
 ]

@@ -76,14 +76,25 @@ def detect(source: Source) -> Format | None:
 
 
 def load(path: str) -> Session:
-    """A whole session in memory.
+    """A whole file in memory as one session, however many conversations it holds.
 
     Raises:
         InputError: There is no such file, or it is in none of the formats.
         OSError: It cannot be opened.
     """
+    source, found = _known(path)
+    return Session.gather(found.name, found.entries(source))
+
+
+def load_all(path: str) -> list[Session]:
+    """The conversations of a file, each as a session of its own with its own tools; errors as in `load`."""
+    source, found = _known(path)
+    return Session.split(found.name, found.entries(source))
+
+
+def _known(path: str) -> tuple[Source, Format]:
     source = require(path)
     found = detect(source)
     if found is None:
         raise InputError(f"{path} is in none of the known session formats: {', '.join(one.name for one in FORMATS)}")
-    return Session.gather(found.name, found.entries(source))
+    return source, found

@@ -201,26 +201,37 @@ class Session:
 
     @classmethod
     def gather(cls, format_name: str, entries: Iterable[Entry]) -> Session:
-        """A session from a reader's entries."""
+        """One session from all of a reader's entries, with the tools of its end."""
         session = cls(format_name, format_name)
         for entry in entries:
-            if isinstance(entry, Turn):
-                session.turns.append(entry)
-            elif isinstance(entry, Start):
-                session.harness = entry.harness
-                session.version = entry.version or session.version
-                session.id = entry.session or session.id
-            elif isinstance(entry, Tools):
-                if entry.replace:
-                    session.tools = list(entry.definitions)
-                else:
-                    session.tools = [t for t in session.tools if tool_name(t) not in entry.removed]
-                    session.tools.extend(entry.definitions)
-            elif isinstance(entry, Damage):
-                session.damage.append(entry)
-            else:
-                session.unknown.append(entry)
+            session.take(entry)
         return session
+
+    @classmethod
+    def split(cls, format_name: str, entries: Iterable[Entry]) -> list[Session]:
+        """The sessions in a reader's entries, one for each conversation that has turns; at least one."""
+        found = [cls(format_name, format_name)]
+        for entry in entries:
+            if isinstance(entry, Start) and entry.fresh and found[-1].turns:
+                found.append(cls(format_name, found[-1].harness))
+            found[-1].take(entry)
+        return found if found[-1].turns or len(found) == 1 else found[:-1]
+
+    def take(self, entry: Entry) -> None:
+        """Adds one entry."""
+        if isinstance(entry, Turn):
+            self.turns.append(entry)
+        elif isinstance(entry, Start):
+            self.harness = entry.harness
+            self.version = entry.version or self.version
+            self.id = entry.session or self.id
+        elif isinstance(entry, Tools):
+            kept = [] if entry.replace else [t for t in self.tools if tool_name(t) not in entry.removed]
+            self.tools = [*kept, *entry.definitions]
+        elif isinstance(entry, Damage):
+            self.damage.append(entry)
+        else:
+            self.unknown.append(entry)
 
     def path(self, leaf: str | None = None) -> list[Turn]:
         """The turns from the root to `leaf`, which is the last one of the main conversation where it is not given.
