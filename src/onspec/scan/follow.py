@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from operator import sub
 
 from onspec.scan.count import Spent, Tally
 from onspec.transcripts.session import Usage
@@ -84,10 +85,13 @@ class Follower:
 
     def _grow(self, reply: Reply, model: str, now: tuple[int, int, int, int]) -> None:
         """Takes in what a later piece says that the reply used; the largest counts."""
-        whole = Spent(*(max(a, b) for a, b in zip(reply.usage, now, strict=True)))
-        more = Spent(*(a - b for a, b in zip(whole, reply.usage, strict=True)))
+        was = reply.usage
+        if was is NOTHING:
+            reply.usage = more = Spent(*now)
+        else:
+            whole = Spent(*map(max, was, now))
+            reply.usage, more = whole, Spent(*map(sub, whole, was))
         if any(more):
-            reply.usage = whole
             self.spend(reply.model or model, more)
 
     def rejected(self, reply: Reply | None, tally: Tally, tool: str, repairable: bool, index: int | None) -> None:

@@ -75,7 +75,7 @@ class ToolResult:
     """What the harness answered to one call.
 
     Attributes:
-        content: The answer as text. A reader may cut it to its start, see `RESULT_CHARACTERS`.
+        content: The answer as text.
         call_id: Id of the call it answers, or None.
         name: Name of the tool, where the file has it.
         is_error: Whether the file flags it as an error. False also where the format has no such flag.
@@ -181,9 +181,6 @@ class Damage:
 
 
 Entry = Turn | Start | Tools | Unknown | Damage
-
-RESULT_CHARACTERS = 4000
-"""Characters of a result that matter for its verdict; error texts say what is wrong at their start."""
 
 
 @dataclass(slots=True)

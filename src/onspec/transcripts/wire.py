@@ -34,6 +34,8 @@ def text_of(content: Json) -> str:
     if content is None:
         return ""
     if isinstance(content, list):
+        if len(content) == 1:
+            return _text_part(content[0])
         return "\n".join(text for text in map(_text_part, content) if text)
     if isinstance(content, dict):
         return _text_part(content) or dumps(content)
@@ -74,6 +76,8 @@ def seconds(value: Json) -> float | None:
 
 def count(value: Json) -> int:
     """A number of tokens; 0 for anything that is none."""
+    if value.__class__ is int and 0 <= value < 1_000_000_000_000:
+        return int(value)
     if isinstance(value, bool) or not isinstance(value, int | float) or value != value or not 0 <= value < 1e12:
         return 0
     return int(value)
