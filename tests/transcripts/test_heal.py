@@ -299,3 +299,38 @@ def test_the_judge_of_healing_finds_faults_by_itself() -> None:
     assert [fault.rule for fault in faults([Turn("assistant", (Thinking("x"),))])] == ["unsigned_thinking"]
     assert [fault.rule for fault in faults([Turn("tool", (ToolResult("x", "q"),))])] == ["orphan_result"]
     assert faults([Turn("assistant", (call,)), Turn("tool", (ToolResult("x", "a"),))]) == []
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.sampled_from(["", "x", "user", "\ud800"]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["id", "type", "role"]), inner),
+    max_leaves=6,
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.data(), st.sampled_from(CASES))
+def test_no_shape_raises(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject, name: str) -> None:
+    """Any value of a session replaced by any other: it is healed, or refused with a clear error."""
+    raw = (SESSIONS / name).read_bytes()
+    document = name.endswith(".json")
+    values = [json.loads(raw)] if document else [json.loads(line) for line in raw.splitlines() if line.strip()]
+    places: list[tuple[Any, Any]] = []
+    stack: list[Any] = [values]
+    while stack:
+        node = stack.pop()
+        for key in list(node) if isinstance(node, dict) else range(len(node)):
+            places.append((node, key))
+            if isinstance(node[key], dict | list):
+                stack.append(node[key])
+    holder, key = data.draw(st.sampled_from(places))
+    holder[key] = data.draw(JSON)
+    path = tmp_path_factory.mktemp("d") / name
+    path.write_bytes(b"\n".join(json.dumps(value).encode() for value in values))
+    try:
+        healed = heal(str(path))
+    except InputError:
+        return
+    path.write_bytes(healed.data)
+    if healed.data.strip() and detect(Source(str(path))) is not None:
+        assert heal(str(path)).changes == []

@@ -159,7 +159,7 @@ def compiled(name: str, schema: bytes) -> Tool | None:
         return None
     try:
         return Tool(name, value)
-    except OnspecError:
+    except (OnspecError, TypeError):
         return None
 
 

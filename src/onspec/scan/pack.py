@@ -331,7 +331,7 @@ def unpack(data: Json, policy: str | None = None) -> Unpacked:
         raise InputError("the pack lacks its tool, arguments or expectation")
     try:
         made = Tool(tool.get("name") or "", tool.get("schema"), effect=tool.get("effect"))
-    except OnspecError as error:
+    except (OnspecError, TypeError) as error:
         raise InputError(f"the pack's tool cannot be used: {error}") from None
     outcome = check(made, raw, Policy.named(policy or str(expected.get("policy"))))
     told = expected.get("signature")

@@ -456,7 +456,7 @@ def _relink(state: _State) -> None:
         gone = {}
         alive = set()
         for record in state.records:
-            if record.value is not None and isinstance(record.value.get(identity), str):
+            if isinstance(get(record.value, identity), str):
                 alive.add(record.value[identity])
         for record in state.records:
             if record.value is None and record.raw:
@@ -464,11 +464,11 @@ def _relink(state: _State) -> None:
                 if not reason and isinstance(get(old, identity), str) and parent in old:
                     gone[old[identity]] = old[parent]
         for record in state.records:
-            link = record.value.get(parent) if record.value is not None else None
+            link = get(record.value, parent)
             steps = 0
             while isinstance(link, str) and link in gone and link not in alive and steps <= len(gone):
                 link, steps = gone[link], steps + 1
-            if record.value is not None and record.value.get(parent) != link and parent in record.value:
+            if isinstance(record.value, dict) and parent in record.value and record.value[parent] != link:
                 record.value[parent] = link
                 record.touched = True
 
@@ -593,7 +593,7 @@ def _blocks(record: _Record, content: Json) -> list[_Part]:
     return [
         _Part(names[item["type"]], record, item, content)
         for item in content
-        if isinstance(item, dict) and item.get("type") in names
+        if isinstance(item, dict) and isinstance(item.get("type"), str) and item["type"] in names
     ]
 
 
