@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from onspec.errors import InputError
 from onspec.message import Thinking
 from onspec.transcripts import Source, ToolCall, ToolResult, Turn, detect, load
-from onspec.transcripts.heal import NOT_RECORDED, RULES, heal
+from onspec.transcripts.heal import RULES, heal
+from onspec.transcripts.layout import NOT_RECORDED
 from onspec.transcripts.replay import faults
 
 SESSIONS = Path(__file__).parent / "sessions"
