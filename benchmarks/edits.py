@@ -99,7 +99,7 @@ def large(ends: str) -> list[dict[str, object]]:
                 for _ in range(ROUNDS):  # the two take turns, so that a busy machine slows both
                     file.write_bytes(data)
                     bares.append(timed(lambda: bare(file, data)))
-                    edits.append(timed(lambda: apply(workspace, changes)))
+                    edits.append(timed(lambda: apply(workspace, changes)))  # noqa: B023
             floor, seconds = min(bares), min(edits)
             rows.append(
                 {
@@ -124,7 +124,7 @@ def passages() -> list[dict[str, object]]:
         "in one line of a megabyte": (wide, lines[middle].strip().replace("get", "gat")),
     }
     return [
-        {"what": f"nearest: {name}", "seconds": round(min(timed(lambda: nearest(text, old)) for _ in range(3)), 4)}
+        {"what": f"nearest: {name}", "seconds": round(min(timed(lambda: nearest(text, old)) for _ in range(3)), 4)}  # noqa: B023
         for name, (text, old) in wanted.items()
     ]
 
