@@ -314,15 +314,39 @@ def test_a_stop_by_the_user_changes_nothing_or_all(root: Path, call: str) -> Non
             break
 
 
+def test_two_stops_by_the_user(root: Path) -> None:
+    """A second Ctrl-C, while the first takes a commit back, leaves all old or all new once the root is opened."""
+    operations = (Modify("a", FIX), Create("new/c", "x"), Modify("b", FIX, to="moved"), Delete("d"))
+    new = {"a": b"new", "moved": b"new", "new": None, "new/c": b"x"}
+    for at in range(1, 30):
+        for name in ("a", "b", "d"):
+            (root / name).write_bytes(b"old")
+        before = _tree(root)
+        with Workspace(root, state=root.parent / "state") as workspace:
+            failing = Failing("rename", at, KeyboardInterrupt(), times=2)
+            transaction.os, kept = failing, transaction.os  # type: ignore[attr-defined,assignment]
+            try:
+                with contextlib.suppress(KeyboardInterrupt):
+                    workspace.apply(operations)
+            finally:
+                transaction.os = kept  # type: ignore[attr-defined]
+        with Workspace(root, state=root.parent / "state") as workspace:
+            assert _tree(root) in (before, new), f"call {at}"
+            if _tree(root) == new:
+                assert workspace.undo().ok
+        if failing.left > 0:
+            break
+
+
 def _tree(root: Path) -> dict[str, bytes | None]:
     return {str(path.relative_to(root)): path.read_bytes() if path.is_file() else None for path in root.rglob("*")}
 
 
 class Failing:
-    """`os`, where one call of one name fails."""
+    """`os`, where a call of one name fails, and the next ones where it is to fail several times."""
 
-    def __init__(self, name: str, at: int, error: BaseException) -> None:
-        self.name, self.left, self.error = name, at, error
+    def __init__(self, name: str, at: int, error: BaseException, times: int = 1) -> None:
+        self.name, self.left, self.error, self.times = name, at, error, times
 
     def __getattr__(self, name: str) -> object:
         found: Callable[..., object] = getattr(os, name)
@@ -331,7 +355,7 @@ class Failing:
 
         def call(*args: object, **kwargs: object) -> object:
             self.left -= 1
-            if self.left == 0:
+            if -self.times < self.left <= 0:
                 raise self.error
             return found(*args, **kwargs)
 

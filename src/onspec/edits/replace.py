@@ -222,7 +222,7 @@ class _Work:
             if isinstance(change, Lines) and not change.new:
                 places = [self._with_newline(place) for place in places]
             for place in places:
-                self._cut(place, one.old, new, number, change.at)
+                self._cut(place, one.old, new, number, change.at, located.level)
 
     def _without_bom(self, old: str, at: str) -> str:
         if self.text.encoding.bom and old.startswith("\ufeff") and len(old) > 1:
@@ -325,13 +325,13 @@ class _Work:
 
     # cutting
 
-    def _cut(self, place: Place, old: str, new: str, number: int, at: str) -> None:
+    def _cut(self, place: Place, old: str, new: str, number: int, at: str, level: tuple[str, ...]) -> None:
         matched = (place.start, place.end)
         lay = place.alignment
         if lay is None:
-            rewritten = self._ends_differ(place, old)
+            rewritten = bool(level)
             if rewritten:
-                self._trail(("line_endings",), at, old, self.text.view[place.start : place.end])
+                self._trail(level, at, old, self.text.view[place.start : place.end])
             self._add(_Cut(place.start, place.end, new, matched, number), at, rewritten)
             return
         cuts = carry(self.decoded, lay, old, new)
@@ -348,11 +348,6 @@ class _Work:
             first, last = lay.offset(start), lay.offset(end)
             whole = (min(matched[0], first), max(matched[1], last))
             self._add(_Cut(first, last, part, whole, number), at, True)
-
-    def _ends_differ(self, place: Place, old: str) -> bool:
-        if not self.has_cr:
-            return "\r" in old
-        return "\n" in old and self.text.to_view(old) != self.text.view[place.start : place.end]
 
     def _add(self, cut: _Cut, at: str, loose: bool) -> None:
         """Keep a cut, its line ends those of the lines around it."""
