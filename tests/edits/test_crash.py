@@ -110,6 +110,33 @@ def test_killed_while_taking_back(tmp_path: Path) -> None:
     assert at > 20
 
 
+def test_killed_while_taking_back_after_a_passing_error(tmp_path: Path) -> None:
+    """An error that passes makes a commit go back; killed on the way, it still goes back and not forward."""
+    lay(tmp_path / "new")
+    assert not run(tmp_path / "new", tmp_path / "state", "many")
+    new = tree(tmp_path / "new")
+    began = False
+    for at in range(1, 100):
+        root = tmp_path / f"r{at}"
+        lay(root)
+        before = tree(root)
+        killed = in_child(lambda root=root: _failing(root, tmp_path / "state"), at)
+        began = began or any(root.glob(".onspec-*/back"))
+        Workspace(root, state=tmp_path / "state").close()
+        assert tree(root) in (before, new), f"call {at}"
+        if not killed:
+            break
+    assert began
+
+
+def _failing(root: Path, state: Path) -> None:
+    def fails(*args: object) -> None:
+        raise OSError(5, "once")
+
+    transaction._Work._drop = fails  # type: ignore[method-assign,assignment]
+    _refused(root, state)
+
+
 def _refused(root: Path, state: Path) -> None:
     with Workspace(root, state=state) as workspace:
         assert not workspace.apply(SCENARIOS["many"]).ok

@@ -126,7 +126,10 @@ def test_links_inside_the_root_are_followed_and_stay(workspace: Workspace, secre
     assert (root / "full").is_symlink()
 
 
-def test_a_folder_swapped_for_a_link_leads_nowhere(root: Path, secret: Path) -> None:
+@pytest.mark.parametrize(
+    "operation", [Modify("dir/secret.txt", FIX), Create("dir/made.txt", "x"), Delete("dir/secret.txt")]
+)
+def test_a_folder_swapped_for_a_link_leads_nowhere(root: Path, secret: Path, operation: Operation) -> None:
     """Somebody replaces a folder by a link out of the root between the look and the commit."""
     (root / "dir").mkdir()
     (root / "dir" / "secret.txt").write_bytes(b"old")
@@ -142,9 +145,10 @@ def test_a_folder_swapped_for_a_link_leads_nowhere(root: Path, secret: Path) -> 
 
     store.commit, kept = swapped, store.commit  # type: ignore[assignment]
     try:
-        assert code(workspace, Modify("dir/secret.txt", FIX)) != "done"
+        assert code(workspace, operation) != "done"
     finally:
         store.commit = kept
+    assert not (root.parent / "made.txt").exists()
     assert secret.read_bytes() == b"old secret"
     assert (root / "moved" / "secret.txt").read_bytes() == b"old"
     assert not list(root.glob(".onspec-*"))
