@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from onspec.edits import transaction
 from onspec.edits.workspace import Workspace
 from tests.edits.killing import SCENARIOS, commit, in_child
 
@@ -77,6 +78,68 @@ def test_killed_while_recovering(tmp_path: Path) -> None:
         if not killed:
             break
     assert at > 5
+
+
+def test_killed_while_taking_back(tmp_path: Path) -> None:
+    """A commit that finds a changed file, and is killed while it takes back the others, is taken back all the same."""
+    lay(tmp_path / "new")
+    assert not run(tmp_path / "new", tmp_path / "state", "many")
+    new = tree(tmp_path / "new")
+    real = transaction._Work.settle
+
+    def meddled(self: transaction._Work, alone: bool) -> None:
+        real(self, alone)
+        with open(f"/proc/self/fd/{self.root}/e.txt", "ab") as file:
+            file.write(b"mine")
+
+    transaction._Work.settle = meddled  # type: ignore[method-assign]
+    try:
+        for at in range(1, 100):
+            root = tmp_path / f"r{at}"
+            lay(root)
+            before = tree(root)
+            killed = in_child(lambda root=root: _refused(root, tmp_path / "state"), at)
+            meddling = (root / "e.txt").read_bytes().endswith(b"mine")
+            Workspace(root, state=tmp_path / "state").close()
+            taken_back = {**before, "e.txt": (b"epsilon\nmine", before["e.txt"][1])}
+            assert tree(root) in ([taken_back] if meddling else [before, new]), f"call {at}"
+            if not killed:
+                break
+    finally:
+        transaction._Work.settle = real  # type: ignore[method-assign]
+    assert at > 20
+
+
+def test_killed_while_taking_back_after_a_passing_error(tmp_path: Path) -> None:
+    """An error that passes makes a commit go back; killed on the way, it still goes back and not forward."""
+    lay(tmp_path / "new")
+    assert not run(tmp_path / "new", tmp_path / "state", "many")
+    new = tree(tmp_path / "new")
+    began = False
+    for at in range(1, 100):
+        root = tmp_path / f"r{at}"
+        lay(root)
+        before = tree(root)
+        killed = in_child(lambda root=root: _failing(root, tmp_path / "state"), at)
+        began = began or any(root.glob(".onspec-*/back"))
+        Workspace(root, state=tmp_path / "state").close()
+        assert tree(root) in (before, new), f"call {at}"
+        if not killed:
+            break
+    assert began
+
+
+def _failing(root: Path, state: Path) -> None:
+    def fails(*args: object) -> None:
+        raise OSError(5, "once")
+
+    transaction._Work._drop = fails  # type: ignore[method-assign,assignment]
+    _refused(root, state)
+
+
+def _refused(root: Path, state: Path) -> None:
+    with Workspace(root, state=state) as workspace:
+        assert not workspace.apply(SCENARIOS["many"]).ok
 
 
 def _journal_after(root: Path, state: Path, at: int) -> bool:

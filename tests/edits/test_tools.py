@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -285,3 +286,11 @@ def test_a_patch_names_the_line_that_is_wrong() -> None:
     found = parse("*** Begin Patch\n*** Update File: f\n@@\n-a\nwrong\n*** End Patch")
     assert found.violation is not None
     assert found.violation.found == "line 5 of the patch"
+
+
+def test_the_documentation_lists_every_rule_and_tool() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "edits.md").read_text()
+    for rule in RULES.values():
+        assert f"| `{rule.name}` | {rule.summary} |" in page
+    for key, kind in KINDS.items():
+        assert f"| `{key}` | `{kind.tool.name}` |" in page

@@ -87,6 +87,7 @@ OUT = [
     "sub/",
     "a\0b",
     "x" * 300,
+    "d/" * 300 + "x",
     "\ud800",
     "in.txt/",
     "in.txt/x",
@@ -125,7 +126,10 @@ def test_links_inside_the_root_are_followed_and_stay(workspace: Workspace, secre
     assert (root / "full").is_symlink()
 
 
-def test_a_folder_swapped_for_a_link_leads_nowhere(root: Path, secret: Path) -> None:
+@pytest.mark.parametrize(
+    "operation", [Modify("dir/secret.txt", FIX), Create("dir/made.txt", "x"), Delete("dir/secret.txt")]
+)
+def test_a_folder_swapped_for_a_link_leads_nowhere(root: Path, secret: Path, operation: Operation) -> None:
     """Somebody replaces a folder by a link out of the root between the look and the commit."""
     (root / "dir").mkdir()
     (root / "dir" / "secret.txt").write_bytes(b"old")
@@ -141,9 +145,10 @@ def test_a_folder_swapped_for_a_link_leads_nowhere(root: Path, secret: Path) -> 
 
     store.commit, kept = swapped, store.commit  # type: ignore[assignment]
     try:
-        assert code(workspace, Modify("dir/secret.txt", FIX)) != "done"
+        assert code(workspace, operation) != "done"
     finally:
         store.commit = kept
+    assert not (root.parent / "made.txt").exists()
     assert secret.read_bytes() == b"old secret"
     assert (root / "moved" / "secret.txt").read_bytes() == b"old"
     assert not list(root.glob(".onspec-*"))
@@ -313,15 +318,39 @@ def test_a_stop_by_the_user_changes_nothing_or_all(root: Path, call: str) -> Non
             break
 
 
+def test_two_stops_by_the_user(root: Path) -> None:
+    """A second Ctrl-C, while the first takes a commit back, leaves all old or all new once the root is opened."""
+    operations = (Modify("a", FIX), Create("new/c", "x"), Modify("b", FIX, to="moved"), Delete("d"))
+    new = {"a": b"new", "moved": b"new", "new": None, "new/c": b"x"}
+    for at in range(1, 30):
+        for name in ("a", "b", "d"):
+            (root / name).write_bytes(b"old")
+        before = _tree(root)
+        with Workspace(root, state=root.parent / "state") as workspace:
+            failing = Failing("rename", at, KeyboardInterrupt(), times=2)
+            transaction.os, kept = failing, transaction.os  # type: ignore[attr-defined,assignment]
+            try:
+                with contextlib.suppress(KeyboardInterrupt):
+                    workspace.apply(operations)
+            finally:
+                transaction.os = kept  # type: ignore[attr-defined]
+        with Workspace(root, state=root.parent / "state") as workspace:
+            assert _tree(root) in (before, new), f"call {at}"
+            if _tree(root) == new:
+                assert workspace.undo().ok
+        if failing.left > 0:
+            break
+
+
 def _tree(root: Path) -> dict[str, bytes | None]:
     return {str(path.relative_to(root)): path.read_bytes() if path.is_file() else None for path in root.rglob("*")}
 
 
 class Failing:
-    """`os`, where one call of one name fails."""
+    """`os`, where a call of one name fails, and the next ones where it is to fail several times."""
 
-    def __init__(self, name: str, at: int, error: BaseException) -> None:
-        self.name, self.left, self.error = name, at, error
+    def __init__(self, name: str, at: int, error: BaseException, times: int = 1) -> None:
+        self.name, self.left, self.error, self.times = name, at, error, times
 
     def __getattr__(self, name: str) -> object:
         found: Callable[..., object] = getattr(os, name)
@@ -330,7 +359,7 @@ class Failing:
 
         def call(*args: object, **kwargs: object) -> object:
             self.left -= 1
-            if self.left == 0:
+            if -self.times < self.left <= 0:
                 raise self.error
             return found(*args, **kwargs)
 
@@ -342,10 +371,10 @@ class Failing:
 
 def test_two_processes_lose_nothing(root: Path) -> None:
     """Two processes each make their own 40 edits in one file, at once; all 80 are there in the end."""
-    (root / "f").write_bytes(b"".join(b"%s %d\n" % (who, n) for n in range(40) for who in (b"one", b"two")))
-    children = [_child(root, who) for who in ("one", "two")]
+    (root / "f").write_bytes(b"".join(b"%s %d\n" % (who, n) for n in range(40) for who in (b"alpha", b"omega")))
+    children = [_child(root, who) for who in ("alpha", "omega")]
     assert [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children] == [0, 0]
-    expected = b"".join(b"%s done %d\n" % (who, n) for n in range(40) for who in (b"one", b"two"))
+    expected = b"".join(b"%s was %d\n" % (who, n) for n in range(40) for who in (b"alpha", b"omega"))
     assert (root / "f").read_bytes() == expected
 
 
@@ -357,7 +386,7 @@ def _child(root: Path, who: str) -> int:
     try:
         with Workspace(root, state=root.parent / "state", durable=False, patience=60) as workspace:
             for number in range(40):
-                done = workspace.apply([Modify("f", (Replace(f"{who} {number}\n", f"{who} done {number}\n"),))])
+                done = workspace.apply([Modify("f", (Replace(f"{who} {number}\n", f"{who} was {number}\n"),))])
                 assert done.ok, done.violations
         failed = 0
     except BaseException as error:

@@ -19,6 +19,9 @@ RESERVED = ".onspec-"
 MOST_LINKS = 40
 """Symlinks that are followed in one path, as the kernel does."""
 
+MOST_FOLDERS = 256
+"""Slashes in a path that is looked at."""
+
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -180,6 +183,8 @@ def _unusable(path: str) -> Violation | None:
         return Violation("no_path", "", "the path is empty")
     if "\0" in path:
         return Violation("bad_path", "", "the path has a NUL character")
+    if path.count("/") > MOST_FOLDERS:
+        return Violation("bad_path", "", f"the path has more than {MOST_FOLDERS} folders")
     try:
         os.fsencode(path)
     except UnicodeEncodeError:

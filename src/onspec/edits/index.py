@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import compress
 
@@ -19,8 +20,11 @@ ROW = 128
 BUILD = 8
 """Weight of the time to take a needle apart against the time to pass over the haystack."""
 
-SAMPLE, SAMPLES = 512, 8
-"""Bytes of a sample of the haystack, and number of samples, from which the common blocks are learnt."""
+SAMPLE, SHARE = 2048, 32
+"""Bytes of a part of the haystack that is looked at to learn which blocks are common; one part in `SHARE` is."""
+
+ROUNDS, FARTHEST = 4, 128
+"""Times that windows are chosen anew, and bytes of a needle in which its window may begin."""
 
 
 def occurrences(hay: bytes, needles: Sequence[bytes], most: int) -> list[list[int]]:
@@ -31,18 +35,15 @@ def occurrences(hay: bytes, needles: Sequence[bytes], most: int) -> list[list[in
     """
     left = list(dict.fromkeys(needles))
     found: dict[bytes, list[int]] = {}
-    samples = _samples(hay) if len(left) > FEW else []
+    sample = b"".join(hay[at : at + SAMPLE] for at in range(0, len(hay), SAMPLE * SHARE)) if len(left) > FEW else b""
     for gram, stride in GRIDS:
         fit = [needle for needle in left if len(needle) >= gram + stride - 1]
-        if (
-            len(fit) <= FEW
-            or len(fit) * stride * stride * BUILD > len(hay)
-            or (stride > 16 and len(fit) * 2 < len(left))
-        ):
+        finer = sum(len(needle) >= gram + stride // 2 - 1 for needle in left)
+        if len(fit) <= FEW or len(fit) * stride * stride * BUILD > len(hay) or finer > 2 * len(fit):
             continue
         last = min(map(len, fit)) < gram + stride or (gram, stride) == GRIDS[-1]
         budget = len(hay) // 32 + (len(fit) * len(hay) // 2000 if last else 0)
-        found |= _by_blocks(hay, fit, gram, stride, samples, most, budget)
+        found |= _by_blocks(hay, fit, gram, stride, sample, most, budget)
         left = [needle for needle in left if needle not in found]
     for needle in left:
         found[needle] = list(_each(hay, needle, most))
@@ -58,16 +59,15 @@ def _each(hay: bytes, needle: bytes, most: int) -> Iterator[int]:
 
 
 def _by_blocks(
-    hay: bytes, needles: list[bytes], gram: int, stride: int, samples: list[bytes], most: int, budget: int
+    hay: bytes, needles: list[bytes], gram: int, stride: int, sample: bytes, most: int, budget: int
 ) -> dict[bytes, list[int]]:
     """The needles found, or nothing where so many blocks hit that the next grid, or a search for each, is better.
 
     Blocks of the haystack are looked up among all blocks of one window of each needle.
     """
-    common = {part[at : at + gram] for part in samples for at in range(len(part) - gram + 1)}
+    windows = _windows(needles, gram, stride, sample)
     blocks: dict[bytes, list[tuple[int, bytes]]] = {}
-    for needle in needles:
-        first = max(0, _window(needle, gram, stride, common))
+    for needle, first in zip(needles, windows, strict=True):
         for offset in range(first, first + stride):
             blocks.setdefault(needle[offset : offset + gram], []).append((offset, needle))
     found: dict[bytes, list[int]] = {needle: [] for needle in needles}
@@ -79,6 +79,25 @@ def _by_blocks(
         if budget < 0:
             return {}
     return {needle: sorted(set(starts))[:most] for needle, starts in found.items()}
+
+
+def _windows(needles: list[bytes], gram: int, stride: int, sample: bytes) -> list[int]:
+    """For each needle where its window begins: one whose blocks are rare, as far as a few rounds on the sample tell."""
+    windows = [0] * len(needles)
+    common: set[bytes] = set()
+    for _ in range(ROUNDS):
+        wanted: set[bytes] = set()
+        for number, needle in enumerate(needles):
+            if common:
+                windows[number] = _window(needle, gram, stride, common, windows[number])
+            first = windows[number]
+            wanted.update([needle[at : at + gram] for at in range(first, first + stride)])
+        counts = Counter(block for _, block in _hits(sample, wanted, gram, stride))
+        often = {block for block, count in counts.items() if count > 1}
+        common |= often
+        if len(often) * 100 < len(wanted):
+            break
+    return windows
 
 
 def _hits(hay: bytes, wanted: set[bytes], gram: int, stride: int) -> Iterator[tuple[int, bytes]]:
@@ -98,15 +117,14 @@ def _hits(hay: bytes, wanted: set[bytes], gram: int, stride: int) -> Iterator[tu
                 yield at, block
 
 
-def _samples(hay: bytes) -> list[bytes]:
-    """A few parts of the haystack: blocks that stand everywhere are likely in them."""
-    size = min(SAMPLE, len(hay) // SAMPLES)
-    return [hay[start : start + size] for start in range(0, len(hay) - size + 1, max(1, (len(hay) - size) // SAMPLES))]
-
-
-def _window(needle: bytes, gram: int, stride: int, common: set[bytes]) -> int:
-    """Start of a run of `stride` blocks of the needle without common ones, or -1."""
-    for start in range(0, min(len(needle) - gram - stride + 1, 128) + 1, 2 if stride == gram else 4):
-        if common.isdisjoint([needle[at : at + gram] for at in range(start, start + stride)]):
-            return start
-    return -1
+def _window(needle: bytes, gram: int, stride: int, common: set[bytes], now: int) -> int:
+    """Start of a run of `stride` blocks of the needle with few common ones."""
+    best, fewest = now, stride + 1
+    last = min(len(needle) - gram - stride + 1, FARTHEST)
+    for start in (now, *range(0, last + 1, 2 if stride > 4 else 1)):
+        count = len(common.intersection([needle[at : at + gram] for at in range(start, start + stride)]))
+        if count < fewest:
+            best, fewest = start, count
+            if not count:
+                break
+    return best

@@ -116,10 +116,17 @@ def _exact(
     text: Text, wanted: Sequence[Wanted], needles: Sequence[bytes], levels: Sequence[tuple[str, ...]]
 ) -> list[Located | None]:
     starts: list[list[int]] = [[] for _ in wanted]
-    for all_of_them, most in ((False, MOST), (True, MOST_EVERY)):
-        numbers = [n for n, one in enumerate(wanted) if one.needs_all == all_of_them]
+    single = [n for n, one in enumerate(wanted) if not one.needs_all]
+    every = [n for n, one in enumerate(wanted) if one.needs_all and not one.whole_lines]
+    lines = [n for n, one in enumerate(wanted) if one.whole_lines]
+    for numbers, most in ((single, MOST), (every, MOST_EVERY)):
         for number, some in zip(numbers, occurrences(text.view, [needles[n] for n in numbers], most), strict=True):
             starts[number] = some
+    newline = b"\n" if b"\n" in text.view else b"\r"
+    framed = occurrences(text.view, [newline + needles[n] for n in lines], MOST_EVERY)
+    for number, some in zip(lines, framed, strict=True):
+        top = [0] if text.view.startswith(needles[number]) else []
+        starts[number] = top + [start + 1 for start in some]
     located: list[Located | None] = []
     for number, one in enumerate(wanted):
         length = len(needles[number])

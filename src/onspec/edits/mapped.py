@@ -126,7 +126,7 @@ LOOKALIKES = {
 
 def unicode_lookalikes(text: str) -> Iterator[Change]:
     """Look-alikes to ASCII, and every letter with its marks to its composed form."""
-    for match in _lookalike_pattern().finditer(text):
+    for match in () if text.isascii() else _lookalike_pattern().finditer(text):
         found = match.group()
         looser = LOOKALIKES.get(found) or unicodedata.normalize("NFC", found)
         if looser != found:

@@ -16,6 +16,9 @@ END_OF_FILE = re.compile(r"\*\*\* End of File[ \t]*\Z")
 RANGE = re.compile(r"@@ -\d+(?:,\d+)? \+\d+(?:,\d+)? @@ ?(.*)\Z")
 HEREDOC = re.compile(r"\s*(?:apply_patch\s+)?<<-?\s*(['\"]?)(\w+)\1[ \t]*\n(.*)\n[ \t]*\2\s*\Z", re.DOTALL)
 FENCE = re.compile(r"\s*```[\w-]*[ \t]*\n(.*)\n[ \t]*```\s*\Z", re.DOTALL)
+MOST_ANCHORS = 16
+"""@@ lines that may follow one another, each inside the block of the one before."""
+
 HEADERS = "*** Add File: PATH, *** Update File: PATH, *** Delete File: PATH"
 
 
@@ -220,6 +223,8 @@ def _chunks(reader: _Reader, path: str, at: str) -> tuple[Lines, ...]:
             anchor = _anchor(reader, line)
             if anchor:
                 anchors.append(anchor)
+            if len(anchors) > MOST_ANCHORS:
+                raise _WrongError("bad_patch", f"more than {MOST_ANCHORS} @@ lines follow one another", reader.number)
             chunk = _Chunk(tuple(anchors))
         elif END_OF_FILE.match(line):
             chunk.at_end = True

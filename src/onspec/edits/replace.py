@@ -117,6 +117,7 @@ class _Work:
         self.has_cr = b"\r" in text.view
         self.hints = 0
         self._starts: list[int] | None = None
+        self._bare_lines: dict[str, list[int]] | None = None
         self._decoded: str | None = None
 
     @property
@@ -131,6 +132,15 @@ class _Work:
             self._decoded = self.text.decode()
         return self._decoded
 
+    @property
+    def bare_lines(self) -> dict[str, list[int]]:
+        """The lines by what is left of them without blanks and look-alikes: their numbers, from 0."""
+        if self._bare_lines is None:
+            self._bare_lines = {}
+            for number in range(len(self.starts)):
+                self._bare_lines.setdefault(_bare(_line(self.starts, self.text.view, number)), []).append(number)
+        return self._bare_lines
+
     def refuse(self, code: str, at: str, message: str, **more: str | None) -> None:
         self.violations.append(Violation(code, at, message, **more))
 
@@ -138,6 +148,7 @@ class _Work:
 
     def judge(self, changes: Sequence[Change]) -> None:
         seen: dict[tuple[str, bool], str] = {}
+        chunks: set[tuple[tuple[str, ...], tuple[str, ...], bool]] = set()
         for change in changes:
             new = change.text if isinstance(change, Insert) else _joined(change.new)
             old = "" if isinstance(change, Insert) else _joined(change.old)
@@ -164,6 +175,10 @@ class _Work:
                     self.refuse(
                         "duplicate", change.at, f"the old text is the same as that of {first or 'another edit'}"
                     )
+            if isinstance(change, Lines):
+                if (change.old, change.after, change.at_end) in chunks:
+                    self.refuse("duplicate", change.at, f"{_name(change)}it looks for the same lines as another chunk")
+                chunks.add((change.old, change.after, change.at_end))
             for part, where in ((new, key), (old, "/old")):
                 if not wrong and part and self.text.encode(part) is None:
                     self._unencodable(part, change.at, where)
@@ -207,7 +222,7 @@ class _Work:
             if isinstance(change, Lines) and not change.new:
                 places = [self._with_newline(place) for place in places]
             for place in places:
-                self._cut(place, one.old, new, number, change.at)
+                self._cut(place, one.old, new, number, change.at, located.level)
 
     def _without_bom(self, old: str, at: str) -> str:
         if self.text.encoding.bom and old.startswith("\ufeff") and len(old) > 1:
@@ -310,13 +325,13 @@ class _Work:
 
     # cutting
 
-    def _cut(self, place: Place, old: str, new: str, number: int, at: str) -> None:
+    def _cut(self, place: Place, old: str, new: str, number: int, at: str, level: tuple[str, ...]) -> None:
         matched = (place.start, place.end)
         lay = place.alignment
         if lay is None:
-            rewritten = self._ends_differ(place, old)
+            rewritten = bool(level)
             if rewritten:
-                self._trail(("line_endings",), at, old, self.text.view[place.start : place.end])
+                self._trail(level, at, old, self.text.view[place.start : place.end])
             self._add(_Cut(place.start, place.end, new, matched, number), at, rewritten)
             return
         cuts = carry(self.decoded, lay, old, new)
@@ -333,11 +348,6 @@ class _Work:
             first, last = lay.offset(start), lay.offset(end)
             whole = (min(matched[0], first), max(matched[1], last))
             self._add(_Cut(first, last, part, whole, number), at, True)
-
-    def _ends_differ(self, place: Place, old: str) -> bool:
-        if not self.has_cr:
-            return "\r" in old
-        return "\n" in old and self.text.to_view(old) != self.text.view[place.start : place.end]
 
     def _add(self, cut: _Cut, at: str, loose: bool) -> None:
         """Keep a cut, its line ends those of the lines around it."""
@@ -362,7 +372,8 @@ class _Work:
             if isinstance(change, Lines)
             else "the old text is not in the file"
         )
-        if isinstance(change, Lines) and (change.after or change.at_end):
+        if isinstance(change, Lines) and (change.after or change.at_end) and self.hints < MOST_HINTS:
+            self.hints += 1
             anywhere = locate(self.text, [Wanted(old, whole_lines=True)], self.loose)[0].places
             if anywhere:
                 lines = ", ".join(str(self.text.line_of(place.start)) for place in anywhere[:MOST_LISTED])
@@ -472,6 +483,10 @@ def _anchored(work: _Work, change: Lines) -> list[tuple[int, int]] | None:
             )
             return []
         ranges = list(dict.fromkeys(found))
+        if len(ranges) > MOST_ANCHORS:
+            found_at = f"more than {MOST_ANCHORS} times"
+            work.refuse("not_unique", change.at, f"{_name(change)}the line after @@ stands {found_at}")
+            return []
     return ranges
 
 
@@ -479,13 +494,13 @@ def _below(work: _Work, anchor: str, first: int, last: int) -> list[tuple[int, i
     """For each line that is the anchor, the block under it, by indentation, and to the end where that is not one."""
     starts, view = work.starts, work.text.view
     exact = occurrences(view[:last], [anchor.strip().encode()], MOST_ANCHORS)[0]
-    numbers = list(dict.fromkeys(line_at(starts, at) for at in exact if at >= first))
-    found = _blocks_under(starts, view, [n for n in numbers if _line(starts, view, n).strip() == anchor.strip()])
-    if found or not work.loose:
-        return found
-    goal = _bare(anchor)
-    numbers = list(range(line_at(starts, first), line_at(starts, max(first, last - 1)) + 1))
-    return _blocks_under(starts, view, [n for n in numbers if _bare(_line(starts, view, n)) == goal])
+    if len(exact) < MOST_ANCHORS:
+        numbers = list(dict.fromkeys(line_at(starts, at) for at in exact if at >= first))
+        found = _blocks_under(starts, view, [n for n in numbers if _line(starts, view, n).strip() == anchor.strip()])
+        if found or not work.loose:
+            return found
+    numbers = [n for n in work.bare_lines.get(_bare(anchor), ()) if first <= starts[n] < last]
+    return _blocks_under(starts, view, numbers)
 
 
 def _line(starts: list[int], view: bytes, number: int) -> str:
@@ -495,7 +510,7 @@ def _line(starts: list[int], view: bytes, number: int) -> str:
 
 def _blocks_under(starts: list[int], view: bytes, numbers: list[int]) -> list[tuple[int, int]]:
     blocks = []
-    for number in numbers[:MOST_ANCHORS]:
+    for number in numbers:
         line = _line(starts, view, number)
         end = starts[number + 1] if number + 1 < len(starts) else len(view)
         blocks.append((end, _block_end(starts, view, number, len(line) - len(line.lstrip()))))
