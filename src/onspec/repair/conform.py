@@ -18,6 +18,13 @@ from onspec.repair.rules import RULES
 from onspec.repair.step import Origin, Step
 
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
+_NOTHING = frozenset({"", "null", "none", "undefined", "nil"})
+_SEVERAL = re.compile(r"[^\s,;]{1,64}(?:[,;]\s?[^\s,;]{1,64}){1,1000}")
+"""Words with commas between: one item as well as several."""
+
+_LISTS = frozenset({"items", "list", "array", "values", "elements", "entries"})
+"""Wrappers that models put around an array."""
+
 _STEPS = 20_000
 """How many times a search may try a rule on one call before it gives up and refuses."""
 
@@ -153,8 +160,13 @@ class Search:
         """One item where an array is wanted."""
         if path and isinstance(path[-1], int):
             return Misfit([])  # [1, 2] for a list of lists may be one inner list as well as two
-        if isinstance(value, str) and (value.lstrip()[:1] in ("[", "{") or not value.strip()):
+        if isinstance(value, str) and (value.lstrip()[:1] in ("[", "{") or value.strip().casefold() in _NOTHING):
             return Misfit([])
+        if isinstance(value, str) and _SEVERAL.fullmatch(value) and "://" not in value:
+            message = "one string that may be a list"
+            return Misfit(
+                [Violation("ambiguous", pointer(path), message, "array", "a string", "send an array")], firm=True
+            )
         inner = self.array([value], view, path, origin, wrapped=True)
         return _after("wrap_single_to_array", path, value, [value], inner, origin)
 
@@ -169,7 +181,10 @@ class Search:
             return []
         key, inner = next(iter(value.items()))
         own = path[-1] if path and isinstance(path[-1], str) else ""
-        if not isinstance(inner, list) or (fold(key) != fold(own) and key not in ENVELOPES):
+        named = fold(key) in (fold(own), fold(own).removesuffix("s"))
+        if not isinstance(inner, list) or not (named or key in ENVELOPES or key in _LISTS):
+            return []
+        if any(key in item.properties for view in self.views.of(places) for item in self.views.of(view.item_places(0))):
             return []
         inside = self.fit(inner, places, path, origin.at(key))
         return [_after("unwrap_envelope", path, value, inner, inside, origin)]

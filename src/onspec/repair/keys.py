@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from onspec.audit import Json, Path, Violation, equal, pointer
-from onspec.contract.view import View, Views
+from onspec.contract.view import Places, View, Views
 from onspec.repair.names import (
     ENVELOPES,
     fold,
@@ -177,19 +177,19 @@ def _why_not(
             if name in view.defaults and equal(value, view.defaults[name]):
                 return None
             return "conflicting_key", "stands for the same as a declared key, with another value"
-    for name in view.properties:
-        if near(key, name):
+    for name, places in view.properties.items():
+        if near(key, name) and not (name in keys.value and _no_text(value) and _texts_only(views, places)):
             return "unknown_key", "not declared, but close to a declared key"
     if wraps(key, path) and isinstance(value, dict | list):
         return "unknown_key", "a wrapper around arguments that do not fit"
     if _copied(key, value, levels):
         return None
     for name in view.properties:
-        if related(key, name):
+        if related(key, name, isinstance(value, bool)):
             return "unknown_key", "not declared, but speaks of the same as a declared key"
     if (
-        speaks_of_file(key)
-        and isinstance(value, str)
+        isinstance(value, str)
+        and (speaks_of_file(key) or (fold(key) in ("source", "location") and "/" in value))
         and any(speaks_of_file(name) for level in levels for name in level.view.properties)
     ):
         return "unknown_key", "not declared, and names another file than the call does"
@@ -198,14 +198,16 @@ def _why_not(
     if is_payload(key) and isinstance(value, str):
         return "unknown_key", "not declared; it may be another call merged into this one"
     if isinstance(value, dict | list) and any(
-        views.valid(value, places) and not views.valid([] if isinstance(value, dict) else {}, places)
+        (name in view.required or not _scalars(value))
+        and views.valid(value, places)
+        and not views.valid([] if isinstance(value, dict) else {}, places)
         for name, places in view.properties.items()
         if name not in keys.value
     ):
         return "unknown_key", "not declared, but holds what a missing key takes"
     if isinstance(value, dict | list) and _holds_work(value, views.names):
         return "unknown_key", "not declared, but holds keys that are"
-    if writes and restrains(key, value):
+    if writes and restrains(key, value, views.names):
         return "unknown_key", "not declared; without it the call would do more than was asked, or something else"
     if key in ENVELOPES and isinstance(value, dict | list):
         return "unknown_key", "a wrapper around arguments that do not fit"
@@ -226,6 +228,20 @@ def _holds_work(value: Json, names: frozenset[str]) -> bool:
         elif isinstance(item, list):
             stack.extend(item)
     return True
+
+
+def _scalars(value: Json) -> bool:
+    """Whether a container holds scalars only."""
+    return not any(isinstance(item, dict | list) for item in (value.values() if isinstance(value, dict) else value))
+
+
+def _no_text(value: Json) -> bool:
+    """Whether a value is a flag or nought, and so carries no text: `newText_placeholder: true`."""
+    return isinstance(value, bool) or (isinstance(value, int | float) and value == 0)
+
+
+def _texts_only(views: Views, places: Places) -> bool:
+    return all(view.types is not None and view.types <= {"string", "null"} for view in views.of(places))
 
 
 def _same(key: str, name: str) -> bool:

@@ -460,7 +460,7 @@ def strings_to_json(text: str, scan: Scan, thorough: bool) -> list[Edit]:
 
 _CONTROL = re.compile(r"[\x00-\x1f]")
 _ESCAPE = re.compile(r"\\(?:u[0-9a-fA-F]{4}|[\s\S])")
-_AMBIGUOUS = re.compile(r"\\(?:x[0-9a-fA-F]{2}|'|u\{|U[0-9a-fA-F]{8})")
+_AMBIGUOUS = re.compile(r"\\(?:x[0-9a-fA-F]{2}|'|u\{|u[0-9a-fA-F]{0,2}[0-9][0-9a-fA-F]{0,2}|U[0-9a-fA-F]{8})")
 _LEGAL_LETTERS = frozenset("bfnrt")
 
 
