@@ -10,7 +10,7 @@ from functools import partial
 from onspec.audit import Json, Path, Violation, equal, pointer
 from onspec.contract.view import Places, View, Views
 from onspec.repair.closers import misplaced
-from onspec.repair.keys import Level, rename, settle
+from onspec.repair.keys import Level, inert, rename, settle
 from onspec.repair.names import ENVELOPES, META, fold
 from onspec.repair.numbered import promote
 from onspec.repair.read import read
@@ -167,6 +167,8 @@ class Search:
             return Misfit(
                 [Violation("ambiguous", pointer(path), message, "array", "a string", "send an array")], firm=True
             )
+        if isinstance(value, bool) and not any(v.takes("boolean") for v in self.views.of(view.item_places(0))):
+            return Misfit([])  # a flag where a list is wanted is no word for it
         inner = self.array([value], view, path, origin, wrapped=True)
         return _after("wrap_single_to_array", path, value, [value], inner, origin)
 
@@ -256,6 +258,8 @@ class Search:
         """The keys of an object, then its values."""
         named = rename(value, view, self.aliases, path, origin)
         settled = settle(named, view, self.views, self.levels, path, origin, self.wraps, self.writes)
+        if self.closed and any(not level.view.closed for level in self.levels):
+            settled.violations.extend(_astray(settled.steps))
         level = Level(settled.value, view)
         steps = list(settled.steps)
         violations = list(settled.violations)
@@ -370,6 +374,13 @@ class _Gone:
 
 
 _GONE = _Gone()
+
+
+def _astray(steps: list[Step]) -> list[Violation]:
+    """Keys to be dropped that may belong further out, where any key may stand, as a closing bracket was missing."""
+    message = "a closing bracket is missing, and this key may belong further out"
+    dropped = [step for step in steps if step.rule == "drop_unknown_key" and not inert(step.before)]
+    return [Violation("ambiguous", step.path, message) for step in dropped]
 
 
 def _made(rule: str, path: Path, before: Json, after: Json, origin: Origin) -> Fit:

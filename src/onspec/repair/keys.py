@@ -14,6 +14,7 @@ from onspec.repair.names import (
     is_payload,
     near,
     nearest,
+    numbered,
     related,
     restrains,
     speaks_of_file,
@@ -137,8 +138,8 @@ def settle(
     for key in unknown:
         value = keys.value[key]
         reason = None if inert(value) else _why_not(key, value, keys, view, views, levels, path, wraps, writes)
-        if reason is None and not known and not path and view.properties and not inert(value):
-            reason = ("unknown_key", "not declared, and the call would be empty without it")
+        if reason is None and not known and view.properties and not inert(value):
+            reason = ("unknown_key", "not declared, and nothing would be left without it")
         if reason is not None:
             hint = nearest(key, view.properties)
             where = pointer((*path, key)) if len(key) <= 64 else pointer(path)
@@ -193,7 +194,8 @@ def _why_not(
         and any(speaks_of_file(name) for level in levels for name in level.view.properties)
     ):
         return "unknown_key", "not declared, and names another file than the call does"
-    if any(fold(name) == fold(key) for name in views.names):
+    twin = numbered(key)
+    if any(fold(name) == fold(key) or (twin and fold(name) == fold(twin[0])) for name in views.names):
         return "misplaced_key", "declared at another place of the call, not here"
     if is_payload(key) and isinstance(value, str):
         return "unknown_key", "not declared; it may be another call merged into this one"
