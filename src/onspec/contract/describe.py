@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import jsonschema_rs
+
 from onspec.audit import Json, Path, Violation, pointer
 from onspec.contract.schema import Schema
 from onspec.contract.view import Places, Views
@@ -12,18 +14,68 @@ from onspec.contract.view import Places, Views
 MAX_VIOLATIONS = 50
 """How many violations of one call are listed."""
 
+_PARTS = 2000
+"""Parts of a value above which not every error is looked for."""
+
+_ITEMS = 50
+"""Items of an array that are looked at then."""
+
 MAX_WORDS = 120
 """Longest list of allowed values or keys, in characters."""
 
 
 def violations(schema: Schema, value: Json) -> list[Violation]:
-    """Every way in which a value breaks a schema, at most `MAX_VIOLATIONS`. No payload is echoed."""
+    """Every way in which a value breaks a schema, at most `MAX_VIOLATIONS`. No payload is echoed.
+
+    Of a value of many parts, only the first items of its arrays are looked at, or where these are sound, the first
+    error alone: the judge makes every error of a union at once, and there may be millions.
+    """
+    if not _many(value):
+        return _all(schema, value, schema.judge.iter_errors(value))
+    cut: set[Path] = set()
+    first = _first_items(value, (), cut)
+    errors = [e for e in schema.judge.iter_errors(first) if tuple(e.instance_path) not in cut]
+    found = _all(schema, value, iter(errors))
+    if found:
+        return found
+    try:
+        schema.judge.validate(value)
+    except jsonschema_rs.ValidationError as error:
+        return _all(schema, value, iter([error]))
+    return []
+
+
+def _all(schema: Schema, value: Json, errors: Iterator[Any]) -> list[Violation]:
     found: list[Violation] = []
-    for error in schema.judge.iter_errors(value):
+    for error in errors:
         found.extend(_of(error, schema, value))
         if len(found) >= MAX_VIOLATIONS:
             break
     return found[:MAX_VIOLATIONS]
+
+
+def _many(value: Json) -> bool:
+    """Whether a value has more than `_PARTS` parts."""
+    stack, left = [value], _PARTS
+    while stack:
+        item = stack.pop()
+        if isinstance(item, dict | list):
+            left -= len(item)
+            if left < 0:
+                return True
+            stack.extend(item.values() if isinstance(item, dict) else item)
+    return False
+
+
+def _first_items(value: Json, path: Path, cut: set[Path]) -> Json:
+    """A copy of a value in which arrays end behind their first `_ITEMS` items; `cut` takes the paths of those."""
+    if isinstance(value, dict):
+        return {key: _first_items(item, (*path, key), cut) for key, item in value.items()}
+    if isinstance(value, list):
+        if len(value) > _ITEMS:
+            cut.add(path)
+        return [_first_items(item, (*path, index), cut) for index, item in enumerate(value[:_ITEMS])]
+    return value
 
 
 def undeclared(views: Views, value: Json) -> tuple[str, ...]:

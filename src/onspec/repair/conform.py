@@ -99,23 +99,28 @@ class Search:
             path: Where it stands after the changes made so far.
             origin: Where it stood in the text as read.
         """
-        if self.views.valid(value, places):
+        if self.fits(value, places, path):
             return Fit(value)
-        self.budget -= 1
+        views = _told_apart(self.views.of(places), value, self.views)
+        self.budget -= 1 + len(views) // 2
         if self.budget < 0:
             return Misfit([Violation("too_many_faults", pointer(path), "too many faults to search for a repair")])
         fits: list[Fit] = []
         misfit: Misfit | None = None
-        for view in self.views.of(places):
+        for view in views:
             for attempt in self.attempts(value, view, places, path, origin):
                 if isinstance(attempt, Misfit):
                     if misfit is None or (attempt.firm and not misfit.firm):
                         misfit = attempt
-                elif self.views.valid(attempt.value, places):
+                elif self.fits(attempt.value, places, path):
                     fits.append(attempt)
         if misfit is not None and misfit.firm and not fits:
             return misfit
         return self.cheapest(fits, path) or misfit or Misfit([])
+
+    def fits(self, value: Json, places: Places, path: Path) -> bool:
+        """Whether a value is valid; arguments are an object, whether or not the schema says so."""
+        return (bool(path) or isinstance(value, dict)) and self.views.valid(value, places)
 
     def cheapest(self, fits: list[Fit], path: Path) -> Fit | Misfit | None:
         if not fits:
@@ -367,6 +372,35 @@ class Search:
                 if text is not None:
                     found.append(_made("coerce_number_to_string", path, value, text, origin))
         return found
+
+
+def _told_apart(views: list[View], value: Json, known: Views) -> list[View]:
+    """The arms of a union that the value itself names: where a key with fixed values has one of them, as `kind` does.
+
+    An arm is left out only where another has the very values that it lacks.
+    """
+    if len(views) < 2 or not isinstance(value, dict):
+        return views
+    verdicts = [_named(view, value, known) for view in views]
+    if not any(verdict is True for verdict in verdicts):
+        return views
+    return [view for view, verdict in zip(views, verdicts, strict=True) if verdict is not False]
+
+
+def _named(view: View, value: dict[str, Json], known: Views) -> bool | None:
+    """Whether the keys of fixed values all have one of theirs; None where none of them stands."""
+    verdict: bool | None = None
+    for key, places in view.properties.items():
+        item = value.get(key)
+        if not isinstance(item, str) or not item:
+            continue
+        allowed = [v.enum for v in known.of(places) if v.enum is not None]
+        if not allowed:
+            continue
+        if not any(item in enum for enum in allowed):
+            return False
+        verdict = True
+    return verdict
 
 
 class _Gone:

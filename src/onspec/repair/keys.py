@@ -12,6 +12,7 @@ from onspec.repair.names import (
     fold,
     garbled,
     is_payload,
+    named_often,
     near,
     nearest,
     numbered,
@@ -63,11 +64,15 @@ def rename(value: dict[str, Json], view: View, aliases: Mapping[str, str], path:
     keys = Keys(dict(value), {key: key for key in value})
     if len(value) > MAX_KEYS:
         return keys
+    absent = [name for name in view.properties if name not in value and (view.closed or name in view.required)]
+    folded: dict[str, list[str]] = {}
+    for name in absent:
+        folded.setdefault(fold(name), []).append(name)
     claims: dict[str, list[tuple[str, list[tuple[str, str, str]]]]] = {}
     for key in value:
         if view.places_of(key) is not None or len(key) > 256:
             continue
-        found = _target(key, value, view, aliases)
+        found = _target(key, value, view, aliases, absent, folded)
         if found is not None:
             claims.setdefault(found[0], []).append((key, found[1]))
     for target, claimants in claims.items():
@@ -86,10 +91,14 @@ def rename(value: dict[str, Json], view: View, aliases: Mapping[str, str], path:
 
 
 def _target(
-    key: str, value: dict[str, Json], view: View, aliases: Mapping[str, str]
+    key: str,
+    value: dict[str, Json],
+    view: View,
+    aliases: Mapping[str, str],
+    absent: list[str],
+    folded: Mapping[str, list[str]],
 ) -> tuple[str, list[tuple[str, str, str]]] | None:
     """The declared and absent key that a key means, with the steps that lead there."""
-    absent = [name for name in view.properties if name not in value and (view.closed or name in view.required)]
     if not absent:
         return None
     name, steps = key, []
@@ -101,12 +110,14 @@ def _target(
             return name, steps
         if name in view.properties:
             return None
-    same = [other for other in absent if fold(other) == fold(name)]
+    same = folded.get(fold(name), [])
     if len(same) == 1:
         return same[0], [*steps, ("key_case", name, same[0])]
     declared = aliases.get(name)
     if declared is not None:
         return (declared, [*steps, ("alias_key", name, declared)]) if declared in absent else None
+    if not named_often(name):
+        return None
     family = [other for other in absent if synonyms(name, other)]
     if len(family) == 1 and not any(synonyms(name, other) for other in view.properties if other in value):
         return family[0], [*steps, ("alias_key", name, family[0])]

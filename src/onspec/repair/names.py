@@ -268,6 +268,11 @@ def synonyms(one: str, two: str) -> bool:
     return family is not None and family == _FAMILY.get(fold(two))
 
 
+def named_often(name: str) -> bool:
+    """Whether a name has synonyms."""
+    return fold(name) in _FAMILY
+
+
 def related(one: str, two: str, is_flag: bool = False) -> bool:
     """Whether two names speak of the same thing, so that one may have been meant for the other.
 
