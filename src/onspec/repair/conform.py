@@ -288,9 +288,18 @@ class Search:
                 else:
                     settled.value[key] = child.value
         self.levels.pop()
-        if violations or any(key not in settled.value for key in view.required):
+        lacks = [key for key in view.required if key not in settled.value]
+        if origin.inside:  # what stands in a string, the judge of the whole never sees
+            violations.extend(self.missing(key, view, path) for key in lacks)
+        if violations or lacks:
             return Misfit(violations, firm)
         return Fit(settled.value, _cost(steps), steps)
+
+    def missing(self, key: str, view: View, path: Path) -> Violation:
+        """A required key that is not there."""
+        types = sorted({kind for sub in self.views.of(view.properties.get(key, ())) for kind in sub.types or ()})
+        expected = ", ".join(types) or None
+        return Violation("missing_required", pointer((*path, key)), "a required key is missing", expected, "nothing")
 
     def member(self, value: Json, key: str, required: bool, places: Places, path: Path, origin: Origin) -> Fit | Misfit:
         """One declared value: as it is, or gone where it is optional and empty, or made to fit."""
