@@ -19,8 +19,14 @@ from onspec.repair.step import Origin, Step
 
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 _NOTHING = frozenset({"", "null", "none", "undefined", "nil"})
-_SEVERAL = re.compile(r"[^\s,;]{1,64}(?:[,;]\s?[^\s,;]{1,64}){1,1000}")
-"""Words with commas between: one item as well as several."""
+_SEVERAL = re.compile(r"[^\s,;]{1,64}(?:(?:[,;]\s?|\r?\n)[^\s,;]{1,64}){1,1000}\s*")
+"""Words with commas or line ends between: one item as well as several."""
+
+_LINES = re.compile(r"^[ \t]*(?:[-*•]|\d{1,3}[.)])[ \t].*\n[ \t]*(?:[-*•]|\d{1,3}[.)])[ \t]", re.MULTILINE)
+"""Two lines of a written list."""
+
+_TAGS = re.compile(r"</[A-Za-z][\w:.-]*\s*>|<\|[^|<>]*\|>")
+_WORDS = re.compile(r"\w")
 
 _LISTS = frozenset({"items", "list", "array", "values", "elements", "entries"})
 """Wrappers that models put around an array."""
@@ -167,7 +173,7 @@ class Search:
             return Misfit([])  # [1, 2] for a list of lists may be one inner list as well as two
         if isinstance(value, str) and (value.lstrip()[:1] in ("[", "{") or value.strip().casefold() in _NOTHING):
             return Misfit([])
-        if isinstance(value, str) and _SEVERAL.fullmatch(value) and "://" not in value:
+        if isinstance(value, str) and (_LINES.search(value) or (_SEVERAL.fullmatch(value) and "://" not in value)):
             message = "one string that may be a list"
             return Misfit(
                 [Violation("ambiguous", pointer(path), message, "array", "a string", "send an array")], firm=True
@@ -245,6 +251,12 @@ class Search:
                 return [Misfit([Violation(problem.code, pointer(path), message, found="a string")], firm=True)]
             if any(edit.rule == "strip_leading_garbage" for edit in reading.edits):
                 return []
+            if any(
+                e.rule == "strip_trailing_garbage" and _WORDS.search(_TAGS.sub("", inner[e.start : e.end]))
+                for e in reading.edits
+            ):
+                message = "the string should hold JSON, but words follow it"
+                return [Misfit([Violation("trailing_text", pointer(path), message, found="a string")], firm=True)]
             first = "decode_double_encoded" if turn else rule
             at = origin.held()
             steps.append(Step(first, pointer(path), inner, reading.value, at))
