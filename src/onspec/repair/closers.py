@@ -11,8 +11,8 @@ _MESSAGE = "a closing bracket is missing, and this key may belong further out"
 def misplaced(value: Json, views: Views) -> Violation | None:
     """The first key, behind another one of its object, that may belong further out.
 
-    That is a key that an object further out declares and lacks; or one that its own object does not declare, where
-    an object around it, with no array between, takes any key.
+    That is a key that an object further out declares, and lacks or alone declares; or one that its own object does
+    not declare, where an object around it, with no array between, takes any key.
 
     Args:
         value: Arguments that fit, read with closers added.
@@ -25,9 +25,10 @@ def misplaced(value: Json, views: Views) -> Violation | None:
         if isinstance(item, dict):
             nested = bool(path) and isinstance(path[-1], str)
             for index, (key, inner) in enumerate(item.items()):
-                if index and any(key not in outer and _declares(known, key) for outer, known in above):
+                own = _declares(here, key)
+                if index and any((key not in outer or not own) and _declares(known, key) for outer, known in above):
                     return Violation("ambiguous", pointer((*path, key)), _MESSAGE)
-                if index and nested and not _declares(here, key) and _open(above[-1][1]):
+                if index and nested and not own and _open(above[-1][1]):
                     return Violation("ambiguous", pointer((*path, key)), _MESSAGE)
                 if isinstance(inner, dict | list):
                     inside = next((found for view in here if (found := view.places_of(key))), ())

@@ -89,7 +89,7 @@ class Search:
         """The cheapest fit of a whole call, or why there is none. Never raises for what a model wrote."""
         fit = self.fit(value, ("",), (), Origin())
         if self.closed and isinstance(fit, Fit):
-            stray = misplaced(fit.value, self.views)
+            stray = misplaced(fit.value, self.views) or _unwrapped(fit.steps)
             if stray is not None:
                 return Misfit([stray], firm=True)
         return fit
@@ -436,6 +436,16 @@ def _astray(steps: list[Step]) -> list[Violation]:
     message = "a closing bracket is missing, and this key may belong further out"
     dropped = [step for step in steps if step.rule == "drop_unknown_key" and not inert(step.before)]
     return [Violation("ambiguous", step.path, message) for step in dropped]
+
+
+def _unwrapped(steps: list[Step]) -> Violation | None:
+    """An array of one that was unwrapped inside the call, though brackets are missing: it may have held more."""
+    for step in steps:
+        if step.rule == "unwrap_single_array" and step.path:
+            return Violation(
+                "ambiguous", step.path, "a closing bracket is missing, and where this array ends is a guess"
+            )
+    return None
 
 
 def _made(rule: str, path: Path, before: Json, after: Json, origin: Origin) -> Fit:
