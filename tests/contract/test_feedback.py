@@ -50,7 +50,7 @@ GOOD = {"oldText": "a", "newText": "b", "mode": "once"}
             EDIT,
             {"path": "p", "edits": json.dumps([{"oldText": "a", "mode": "all"}])},
             "edit was not run:\n- /edits/0/newText: a required key is missing (string).\n"
-            "- /edits: the wrong type; found a string of 33 characters; expected: array.",
+            "- /edits: the wrong type; found a string that holds an array; expected: array.",
         ),
         (
             _schema(n={"type": "integer", "maximum": 5}),

@@ -106,6 +106,8 @@ def found_word(value: Json) -> str:
     if isinstance(value, int | float):
         text = str(value)
         return text if len(text) <= 24 else "a number"
+    if isinstance(value, str) and len(value) > 1 and value[0] + value[-1] in ("[]", "{}"):
+        return f"a string that holds an {'array' if value[0] == '[' else 'object'}"
     if isinstance(value, str):
         return "an empty string" if not value else f"a string of {len(value)} character{'s' * (len(value) > 1)}"
     if isinstance(value, list):
