@@ -251,11 +251,9 @@ class Search:
                 return [Misfit([Violation(problem.code, pointer(path), message, found="a string")], firm=True)]
             if any(edit.rule == "strip_leading_garbage" for edit in reading.edits):
                 return []
-            if any(
-                e.rule == "strip_trailing_garbage" and _WORDS.search(_TAGS.sub("", inner[e.start : e.end]))
-                for e in reading.edits
-            ):
-                message = "the string should hold JSON, but words follow it"
+            tail = "".join(inner[e.start : e.end] for e in reading.edits if e.rule == "strip_trailing_garbage")
+            if _WORDS.search(tail if self.writes else _TAGS.sub("", tail)):
+                message = "the string should hold JSON, but words or markup follow it"
                 return [Misfit([Violation("trailing_text", pointer(path), message, found="a string")], firm=True)]
             first = "decode_double_encoded" if turn else rule
             at = origin.held()
