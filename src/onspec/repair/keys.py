@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+import orjson
+
 from onspec.audit import Json, Path, Violation, equal, pointer
 from onspec.contract.view import Places, View, Views
 from onspec.repair.names import (
@@ -179,6 +181,7 @@ def _why_not(
     writes: bool,
 ) -> tuple[str, str] | None:
     """Why a key that is not declared may not be dropped, as code and message; None where it may."""
+    held = _held(value)
     if garbled(key):
         return "unknown_key", "a key is text or markup, not a name"
     for name, other in keys.value.items():
@@ -192,7 +195,7 @@ def _why_not(
     for name, places in view.properties.items():
         if near(key, name) and not (name in keys.value and _no_text(value) and _texts_only(views, places)):
             return "unknown_key", "not declared, but close to a declared key"
-    if wraps(key, path) and isinstance(value, dict | list):
+    if wraps(key, path) and isinstance(held, dict | list):
         return "unknown_key", "a wrapper around arguments that do not fit"
     if _copied(key, value, levels):
         return None
@@ -218,11 +221,11 @@ def _why_not(
         if name not in keys.value
     ):
         return "unknown_key", "not declared, but holds what a missing key takes"
-    if isinstance(value, dict | list) and _holds_work(value, views.names):
+    if isinstance(held, dict | list) and _holds_work(held, views.names):
         return "unknown_key", "not declared, but holds keys that are"
     if writes and restrains(key, value, views.names):
         return "unknown_key", "not declared; without it the call would do more than was asked, or something else"
-    if key in ENVELOPES and isinstance(value, dict | list):
+    if key in ENVELOPES and isinstance(held, dict | list):
         return "unknown_key", "a wrapper around arguments that do not fit"
     return None
 
@@ -241,6 +244,16 @@ def _holds_work(value: Json, names: frozenset[str]) -> bool:
         elif isinstance(item, list):
             stack.extend(item)
     return True
+
+
+def _held(value: Json) -> Json:
+    """What a string holds that looks like JSON, or the value itself; an array where it cannot be read."""
+    if not isinstance(value, str) or value.lstrip()[:1] not in ("{", "["):
+        return value
+    try:
+        return orjson.loads(value)
+    except ValueError:
+        return [value]
 
 
 def _scalars(value: Json) -> bool:
