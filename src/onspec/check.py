@@ -315,8 +315,8 @@ class _Judgement:
         """The judge's violations, with the search's own words where it knows more of a place."""
         if self.reading.problem is not None:
             return [self.reading.problem]
-        if not self.text.strip(" \t\r\n\ufeff"):
-            required = [name for view in self.views.of(("",)) for name in view.required]
+        required = list(dict.fromkeys(name for view in self.views.of(("",)) for name in view.required))
+        if not self.text.strip(" \t\r\n\ufeff") or (self.reading.value == {} and required):
             return [Violation("empty", "", "the arguments are empty", describe.listed(required), "nothing")]
         known = {violation.path: violation for violation in misfit.violations}
         found = [v for v in describe.violations(self.schema, self.reading.value) if v.path not in known]

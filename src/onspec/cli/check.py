@@ -110,6 +110,8 @@ def _tool(source: str, name: str | None, options: dict[str, Any]) -> Tool:
         if path.suffix == ".json" or (len(path.parts) > 2):
             raise InputError(f"{source}: no such file")
         return known(source, **options)
+    if path.is_dir():
+        raise InputError(f"{source} is a folder, not a file with a tool")
     try:
         definition = json.loads(path.read_bytes())
     except (ValueError, RecursionError) as error:
@@ -122,6 +124,8 @@ def _tool(source: str, name: str | None, options: dict[str, Any]) -> Tool:
         if match.tool is None:
             raise InputError(f"{source} declares no tool {name!r}; it declares {', '.join(tools) or 'none'}")
         return match.tool
+    if not tools:
+        raise InputError(f"{source} declares no tool")
     if len(tools) != 1:
         raise InputError(f"{source} declares {len(tools)} tools; choose one with --name: {', '.join(tools)}")
     return next(iter(tools.values()))
@@ -159,7 +163,9 @@ def _batch(lines: IO[bytes], policy: Policy, options: dict[str, Any], as_json: b
                 outcome = _judge(row, policy, options, tools)
             except (ValueError, KeyError, TypeError) as error:
                 problem = (
-                    f"a row needs tool, schema and emitted: {error}" if isinstance(error, KeyError) else str(error)
+                    f"lacks {error}; a row needs tool, schema and emitted"
+                    if isinstance(error, KeyError)
+                    else str(error)
                 )
         if outcome is None:
             counts["unusable"] += 1

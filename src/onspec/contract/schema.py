@@ -55,14 +55,21 @@ class Schema:
         self._subs: dict[str, Validator] = {}
 
     def judge_at(self, place: str) -> Validator:
-        """The compiled validator of the subschema at `place`, a JSON Pointer into the document ("" is the root)."""
+        """The compiled validator of the subschema at `place`, a JSON Pointer into the document ("" is the root).
+
+        A place that the schema's draft does not read, and that is no schema, takes any value: the judge of the whole
+        does not look there either.
+        """
         if not place:
             return self.judge
         found = self._subs.get(place)
         if found is None:
             if self._registry is None:
                 self._registry = jsonschema_rs.Registry([(ROOT, self._registrable())])
-            found = _compile({"$ref": f"{ROOT}#{_fragment(place)}", **_draft(self.document)}, self._registry)
+            try:
+                found = _compile({"$ref": f"{ROOT}#{_fragment(place)}", **_draft(self.document)}, self._registry)
+            except SchemaError:
+                found = _compile(True)
             self._subs[place] = found
         return found
 

@@ -5,9 +5,14 @@ from __future__ import annotations
 from onspec.audit import Json, Path, Violation, pointer
 from onspec.contract.view import Places, View, Views
 
+_MESSAGE = "a closing bracket is missing, and this key may belong further out"
+
 
 def misplaced(value: Json, views: Views) -> Violation | None:
-    """The first key, behind another one of its object, that an object further out declares and lacks.
+    """The first key, behind another one of its object, that may belong further out.
+
+    That is a key that an object further out declares, and lacks or alone declares; or one that its own object does
+    not declare, where an object around it, with no array between, takes any key.
 
     Args:
         value: Arguments that fit, read with closers added.
@@ -18,10 +23,13 @@ def misplaced(value: Json, views: Views) -> Violation | None:
         path, item, places, above = stack.pop()
         here = views.of(places) if places else []
         if isinstance(item, dict):
+            nested = bool(path) and isinstance(path[-1], str)
             for index, (key, inner) in enumerate(item.items()):
-                if index and any(key not in outer and _declares(known, key) for outer, known in above):
-                    message = "a closing bracket is missing, and this key may belong further out"
-                    return Violation("ambiguous", pointer((*path, key)), message)
+                own = _declares(here, key)
+                if index and any((key not in outer or not own) and _declares(known, key) for outer, known in above):
+                    return Violation("ambiguous", pointer((*path, key)), _MESSAGE)
+                if index and nested and not own and _open(above[-1][1]):
+                    return Violation("ambiguous", pointer((*path, key)), _MESSAGE)
                 if isinstance(inner, dict | list):
                     inside = next((found for view in here if (found := view.places_of(key))), ())
                     stack.append(((*path, key), inner, inside, (*above, (item, here))))
@@ -34,3 +42,7 @@ def misplaced(value: Json, views: Views) -> Violation | None:
 
 def _declares(views: list[View], key: str) -> bool:
     return any(key in view.properties for view in views)
+
+
+def _open(views: list[View]) -> bool:
+    return any(view.free or not view.closed for view in views)

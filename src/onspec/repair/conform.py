@@ -10,7 +10,7 @@ from functools import partial
 from onspec.audit import Json, Path, Violation, equal, pointer
 from onspec.contract.view import Places, View, Views
 from onspec.repair.closers import misplaced
-from onspec.repair.keys import Level, rename, settle
+from onspec.repair.keys import Level, inert, rename, settle
 from onspec.repair.names import ENVELOPES, META, fold
 from onspec.repair.numbered import promote
 from onspec.repair.read import read
@@ -18,6 +18,19 @@ from onspec.repair.rules import RULES
 from onspec.repair.step import Origin, Step
 
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
+_NOTHING = frozenset({"", "null", "none", "undefined", "nil"})
+_SEVERAL = re.compile(r"[^\s,;]{1,64}(?:(?:[,;]\s?|\r?\n)[^\s,;]{1,64}){1,1000}\s*")
+"""Words with commas or line ends between: one item as well as several."""
+
+_LINES = re.compile(r"^[ \t]*(?:[-*•]|\d{1,3}[.)])[ \t].*\n[ \t]*(?:[-*•]|\d{1,3}[.)])[ \t]", re.MULTILINE)
+"""Two lines of a written list."""
+
+_TAGS = re.compile(r"</[A-Za-z][\w:.-]*\s*>|<\|[^|<>]*\|>")
+_WORDS = re.compile(r"\w")
+
+_LISTS = frozenset({"items", "list", "array", "values", "elements", "entries"})
+"""Wrappers that models put around an array."""
+
 _STEPS = 20_000
 """How many times a search may try a rule on one call before it gives up and refuses."""
 
@@ -76,7 +89,7 @@ class Search:
         """The cheapest fit of a whole call, or why there is none. Never raises for what a model wrote."""
         fit = self.fit(value, ("",), (), Origin())
         if self.closed and isinstance(fit, Fit):
-            stray = misplaced(fit.value, self.views)
+            stray = misplaced(fit.value, self.views) or _unwrapped(fit.steps)
             if stray is not None:
                 return Misfit([stray], firm=True)
         return fit
@@ -92,23 +105,28 @@ class Search:
             path: Where it stands after the changes made so far.
             origin: Where it stood in the text as read.
         """
-        if self.views.valid(value, places):
+        if self.fits(value, places, path):
             return Fit(value)
-        self.budget -= 1
+        views = _told_apart(self.views.of(places), value, self.views)
+        self.budget -= 1 + len(views) // 2
         if self.budget < 0:
             return Misfit([Violation("too_many_faults", pointer(path), "too many faults to search for a repair")])
         fits: list[Fit] = []
         misfit: Misfit | None = None
-        for view in self.views.of(places):
+        for view in views:
             for attempt in self.attempts(value, view, places, path, origin):
                 if isinstance(attempt, Misfit):
                     if misfit is None or (attempt.firm and not misfit.firm):
                         misfit = attempt
-                elif self.views.valid(attempt.value, places):
+                elif self.fits(attempt.value, places, path):
                     fits.append(attempt)
         if misfit is not None and misfit.firm and not fits:
             return misfit
         return self.cheapest(fits, path) or misfit or Misfit([])
+
+    def fits(self, value: Json, places: Places, path: Path) -> bool:
+        """Whether a value is valid; arguments are an object, whether or not the schema says so."""
+        return (bool(path) or isinstance(value, dict)) and self.views.valid(value, places)
 
     def cheapest(self, fits: list[Fit], path: Path) -> Fit | Misfit | None:
         if not fits:
@@ -153,8 +171,15 @@ class Search:
         """One item where an array is wanted."""
         if path and isinstance(path[-1], int):
             return Misfit([])  # [1, 2] for a list of lists may be one inner list as well as two
-        if isinstance(value, str) and (value.lstrip()[:1] in ("[", "{") or not value.strip()):
+        if isinstance(value, str) and (value.lstrip()[:1] in ("[", "{") or value.strip().casefold() in _NOTHING):
             return Misfit([])
+        if isinstance(value, str) and (_LINES.search(value) or (_SEVERAL.fullmatch(value) and "://" not in value)):
+            message = "one string that may be a list"
+            return Misfit(
+                [Violation("ambiguous", pointer(path), message, "array", "a string", "send an array")], firm=True
+            )
+        if isinstance(value, bool) and not any(v.takes("boolean") for v in self.views.of(view.item_places(0))):
+            return Misfit([])  # a flag where a list is wanted is no word for it
         inner = self.array([value], view, path, origin, wrapped=True)
         return _after("wrap_single_to_array", path, value, [value], inner, origin)
 
@@ -169,7 +194,10 @@ class Search:
             return []
         key, inner = next(iter(value.items()))
         own = path[-1] if path and isinstance(path[-1], str) else ""
-        if not isinstance(inner, list) or (fold(key) != fold(own) and key not in ENVELOPES):
+        named = fold(key) in (fold(own), fold(own).removesuffix("s"))
+        if not isinstance(inner, list) or not (named or key in ENVELOPES or key in _LISTS):
+            return []
+        if any(key in item.properties for view in self.views.of(places) for item in self.views.of(view.item_places(0))):
             return []
         inside = self.fit(inner, places, path, origin.at(key))
         return [_after("unwrap_envelope", path, value, inner, inside, origin)]
@@ -223,6 +251,10 @@ class Search:
                 return [Misfit([Violation(problem.code, pointer(path), message, found="a string")], firm=True)]
             if any(edit.rule == "strip_leading_garbage" for edit in reading.edits):
                 return []
+            tail = "".join(inner[e.start : e.end] for e in reading.edits if e.rule == "strip_trailing_garbage")
+            if _WORDS.search(tail if self.writes else _TAGS.sub("", tail)):
+                message = "the string should hold JSON, but words or markup follow it"
+                return [Misfit([Violation("trailing_text", pointer(path), message, found="a string")], firm=True)]
             first = "decode_double_encoded" if turn else rule
             at = origin.held()
             steps.append(Step(first, pointer(path), inner, reading.value, at))
@@ -241,6 +273,8 @@ class Search:
         """The keys of an object, then its values."""
         named = rename(value, view, self.aliases, path, origin)
         settled = settle(named, view, self.views, self.levels, path, origin, self.wraps, self.writes)
+        if self.closed and any(not level.view.closed for level in self.levels):
+            settled.violations.extend(_astray(settled.steps))
         level = Level(settled.value, view)
         steps = list(settled.steps)
         violations = list(settled.violations)
@@ -264,9 +298,18 @@ class Search:
                 else:
                     settled.value[key] = child.value
         self.levels.pop()
-        if violations or any(key not in settled.value for key in view.required):
+        lacks = [key for key in view.required if key not in settled.value]
+        if origin.inside:  # what stands in a string, the judge of the whole never sees
+            violations.extend(self.missing(key, view, path) for key in lacks)
+        if violations or lacks:
             return Misfit(violations, firm)
         return Fit(settled.value, _cost(steps), steps)
+
+    def missing(self, key: str, view: View, path: Path) -> Violation:
+        """A required key that is not there."""
+        types = sorted({kind for sub in self.views.of(view.properties.get(key, ())) for kind in sub.types or ()})
+        expected = ", ".join(types) or None
+        return Violation("missing_required", pointer((*path, key)), "a required key is missing", expected, "nothing")
 
     def member(self, value: Json, key: str, required: bool, places: Places, path: Path, origin: Origin) -> Fit | Misfit:
         """One declared value: as it is, or gone where it is optional and empty, or made to fit."""
@@ -350,11 +393,57 @@ class Search:
         return found
 
 
+def _told_apart(views: list[View], value: Json, known: Views) -> list[View]:
+    """The arms of a union that the value itself names: where a key with fixed values has one of them, as `kind` does.
+
+    An arm is left out only where another has the very values that it lacks.
+    """
+    if len(views) < 2 or not isinstance(value, dict):
+        return views
+    verdicts = [_named(view, value, known) for view in views]
+    if not any(verdict is True for verdict in verdicts):
+        return views
+    return [view for view, verdict in zip(views, verdicts, strict=True) if verdict is not False]
+
+
+def _named(view: View, value: dict[str, Json], known: Views) -> bool | None:
+    """Whether the keys of fixed values all have one of theirs; None where none of them stands."""
+    verdict: bool | None = None
+    for key, places in view.properties.items():
+        item = value.get(key)
+        if not isinstance(item, str) or not item:
+            continue
+        allowed = [v.enum for v in known.of(places) if v.enum is not None]
+        if not allowed:
+            continue
+        if not any(item in enum for enum in allowed):
+            return False
+        verdict = True
+    return verdict
+
+
 class _Gone:
     """Marks a member that is to go."""
 
 
 _GONE = _Gone()
+
+
+def _astray(steps: list[Step]) -> list[Violation]:
+    """Keys to be dropped that may belong further out, where any key may stand, as a closing bracket was missing."""
+    message = "a closing bracket is missing, and this key may belong further out"
+    dropped = [step for step in steps if step.rule == "drop_unknown_key" and not inert(step.before)]
+    return [Violation("ambiguous", step.path, message) for step in dropped]
+
+
+def _unwrapped(steps: list[Step]) -> Violation | None:
+    """An array of one that was unwrapped inside the call, though brackets are missing: it may have held more."""
+    for step in steps:
+        if step.rule == "unwrap_single_array" and step.path:
+            return Violation(
+                "ambiguous", step.path, "a closing bracket is missing, and where this array ends is a guess"
+            )
+    return None
 
 
 def _made(rule: str, path: Path, before: Json, after: Json, origin: Origin) -> Fit:

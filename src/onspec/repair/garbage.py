@@ -11,6 +11,7 @@ from onspec.repair.tolerant import Edit
 
 _TARGETS = (
     re.compile(r"(?:functions?|tools?)[.:]\s*([\w-]+)"),
+    re.compile(r"<function=([\w.-]+)>"),
     re.compile(r"\bto=\s*(?:functions\.)?([\w.-]+)"),
     re.compile(r"([\w.-]+)\s*(?:\(|\[ARGS\]|<\|message\|>|:\d+)\s*\Z"),
 )

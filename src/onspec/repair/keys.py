@@ -5,15 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+import orjson
+
 from onspec.audit import Json, Path, Violation, equal, pointer
-from onspec.contract.view import View, Views
+from onspec.contract.view import Places, View, Views
 from onspec.repair.names import (
     ENVELOPES,
     fold,
     garbled,
     is_payload,
+    named_often,
     near,
     nearest,
+    numbered,
     related,
     restrains,
     speaks_of_file,
@@ -62,11 +66,15 @@ def rename(value: dict[str, Json], view: View, aliases: Mapping[str, str], path:
     keys = Keys(dict(value), {key: key for key in value})
     if len(value) > MAX_KEYS:
         return keys
+    absent = [name for name in view.properties if name not in value and (view.closed or name in view.required)]
+    folded: dict[str, list[str]] = {}
+    for name in absent:
+        folded.setdefault(fold(name), []).append(name)
     claims: dict[str, list[tuple[str, list[tuple[str, str, str]]]]] = {}
     for key in value:
         if view.places_of(key) is not None or len(key) > 256:
             continue
-        found = _target(key, value, view, aliases)
+        found = _target(key, value, view, aliases, absent, folded)
         if found is not None:
             claims.setdefault(found[0], []).append((key, found[1]))
     for target, claimants in claims.items():
@@ -85,10 +93,14 @@ def rename(value: dict[str, Json], view: View, aliases: Mapping[str, str], path:
 
 
 def _target(
-    key: str, value: dict[str, Json], view: View, aliases: Mapping[str, str]
+    key: str,
+    value: dict[str, Json],
+    view: View,
+    aliases: Mapping[str, str],
+    absent: list[str],
+    folded: Mapping[str, list[str]],
 ) -> tuple[str, list[tuple[str, str, str]]] | None:
     """The declared and absent key that a key means, with the steps that lead there."""
-    absent = [name for name in view.properties if name not in value and (view.closed or name in view.required)]
     if not absent:
         return None
     name, steps = key, []
@@ -100,12 +112,14 @@ def _target(
             return name, steps
         if name in view.properties:
             return None
-    same = [other for other in absent if fold(other) == fold(name)]
+    same = folded.get(fold(name), [])
     if len(same) == 1:
         return same[0], [*steps, ("key_case", name, same[0])]
     declared = aliases.get(name)
     if declared is not None:
         return (declared, [*steps, ("alias_key", name, declared)]) if declared in absent else None
+    if not named_often(name):
+        return None
     family = [other for other in absent if synonyms(name, other)]
     if len(family) == 1 and not any(synonyms(name, other) for other in view.properties if other in value):
         return family[0], [*steps, ("alias_key", name, family[0])]
@@ -137,8 +151,8 @@ def settle(
     for key in unknown:
         value = keys.value[key]
         reason = None if inert(value) else _why_not(key, value, keys, view, views, levels, path, wraps, writes)
-        if reason is None and not known and not path and view.properties and not inert(value):
-            reason = ("unknown_key", "not declared, and the call would be empty without it")
+        if reason is None and not known and view.properties and not inert(value):
+            reason = ("unknown_key", "not declared, and nothing would be left without it")
         if reason is not None:
             hint = nearest(key, view.properties)
             where = pointer((*path, key)) if len(key) <= 64 else pointer(path)
@@ -167,6 +181,7 @@ def _why_not(
     writes: bool,
 ) -> tuple[str, str] | None:
     """Why a key that is not declared may not be dropped, as code and message; None where it may."""
+    held = _held(value)
     if garbled(key):
         return "unknown_key", "a key is text or markup, not a name"
     for name, other in keys.value.items():
@@ -177,37 +192,40 @@ def _why_not(
             if name in view.defaults and equal(value, view.defaults[name]):
                 return None
             return "conflicting_key", "stands for the same as a declared key, with another value"
-    for name in view.properties:
-        if near(key, name):
+    for name, places in view.properties.items():
+        if near(key, name) and not (name in keys.value and _no_text(value) and _texts_only(views, places)):
             return "unknown_key", "not declared, but close to a declared key"
-    if wraps(key, path) and isinstance(value, dict | list):
+    if wraps(key, path) and isinstance(held, dict | list):
         return "unknown_key", "a wrapper around arguments that do not fit"
     if _copied(key, value, levels):
         return None
     for name in view.properties:
-        if related(key, name):
+        if related(key, name, isinstance(value, bool)):
             return "unknown_key", "not declared, but speaks of the same as a declared key"
     if (
-        speaks_of_file(key)
-        and isinstance(value, str)
+        isinstance(value, str)
+        and (speaks_of_file(key) or (fold(key) in ("source", "location") and "/" in value))
         and any(speaks_of_file(name) for level in levels for name in level.view.properties)
     ):
         return "unknown_key", "not declared, and names another file than the call does"
-    if any(fold(name) == fold(key) for name in views.names):
+    twin = numbered(key)
+    if any(fold(name) == fold(key) or (twin and fold(name) == fold(twin[0])) for name in views.names):
         return "misplaced_key", "declared at another place of the call, not here"
     if is_payload(key) and isinstance(value, str):
         return "unknown_key", "not declared; it may be another call merged into this one"
     if isinstance(value, dict | list) and any(
-        views.valid(value, places) and not views.valid([] if isinstance(value, dict) else {}, places)
+        (name in view.required or not _scalars(value))
+        and views.valid(value, places)
+        and not views.valid([] if isinstance(value, dict) else {}, places)
         for name, places in view.properties.items()
         if name not in keys.value
     ):
         return "unknown_key", "not declared, but holds what a missing key takes"
-    if isinstance(value, dict | list) and _holds_work(value, views.names):
+    if isinstance(held, dict | list) and _holds_work(held, views.names):
         return "unknown_key", "not declared, but holds keys that are"
-    if writes and restrains(key, value):
+    if writes and restrains(key, value, views.names):
         return "unknown_key", "not declared; without it the call would do more than was asked, or something else"
-    if key in ENVELOPES and isinstance(value, dict | list):
+    if key in ENVELOPES and isinstance(held, dict | list):
         return "unknown_key", "a wrapper around arguments that do not fit"
     return None
 
@@ -226,6 +244,30 @@ def _holds_work(value: Json, names: frozenset[str]) -> bool:
         elif isinstance(item, list):
             stack.extend(item)
     return True
+
+
+def _held(value: Json) -> Json:
+    """What a string holds that looks like JSON, or the value itself; an array where it cannot be read."""
+    if not isinstance(value, str) or value.lstrip()[:1] not in ("{", "["):
+        return value
+    try:
+        return orjson.loads(value)
+    except ValueError:
+        return [value]
+
+
+def _scalars(value: Json) -> bool:
+    """Whether a container holds scalars only."""
+    return not any(isinstance(item, dict | list) for item in (value.values() if isinstance(value, dict) else value))
+
+
+def _no_text(value: Json) -> bool:
+    """Whether a value is a flag or nought, and so carries no text: `newText_placeholder: true`."""
+    return isinstance(value, bool) or (isinstance(value, int | float) and value == 0)
+
+
+def _texts_only(views: Views, places: Places) -> bool:
+    return all(view.types is not None and view.types <= {"string", "null"} for view in views.of(places))
 
 
 def _same(key: str, name: str) -> bool:

@@ -10,6 +10,7 @@ from types import MappingProxyType
 _TOKEN = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+|[^\W\d_a-zA-Z]+")
 _NUMBERED = re.compile(r"(.*?[^\d_-])[_-]?(\d{1,3})\Z", re.DOTALL)
 _STRAY = " \t\r\n\"'`“”:,;"
+_FILE_WORDS = frozenset({"path", "file", "filename", "filepath", "dir", "directory", "folder", "paths", "files"})
 MAX_KEY = 64
 """Longest key, in characters, that counts as a name; a longer one is text that slid into the key's place."""
 
@@ -52,8 +53,6 @@ _ABOUT: tuple[tuple[str, ...], ...] = (
         *_SAME[16],
         "root",
         "base_path",
-        "location",
-        "source",
         "destination",
         "notebook_path",
     ),
@@ -125,10 +124,12 @@ _ABOUT: tuple[tuple[str, ...], ...] = (
     ("prompt", "message", "instructions", "question", "input", "task"),
     ("is_background", "background", "run_in_background", "detached", "async"),
     ("append", "overwrite", "mode", "create", "truncate"),
+    ("labels", "tags", "label", "tag"),
+    ("status", "state"),
 )
 """Families whose names speak of one thing: dropping one beside a declared other may lose what was meant."""
 
-_PAYLOAD = frozenset(name for row in (2, 3, 4, 5, 6, 8) for name in _SAME[row]) | {
+_PAYLOAD = frozenset(name for row in (2, 3, 4, 5, 6) for name in _SAME[row]) | {
     "script",
     "code",
     "search",
@@ -146,36 +147,43 @@ _RESTRAINS: dict[str, frozenset[str]] = {
     **dict.fromkeys(("requires_approval", "require_approval", "needs_approval", "ask_first"), frozenset({"false"})),
     **dict.fromkeys(("overwrite", "create", "create_dirs", "force"), frozenset({"true"})),
     **dict.fromkeys(("confirm", "confirmed", "approved"), frozenset({"true"})),
+    **dict.fromkeys(("occurrence", "occurrences"), frozenset({"1"})),
     "encoding": frozenset({"utf-8", "utf8"}),
+    "mode": frozenset({"w", "wt", "write", "overwrite", "replace", "edit"}),
     **dict.fromkeys(
         (
-            *(
-                "mode",
-                "position",
-                "insert_at",
-                "insert_line",
-                "at_line",
-                "after_line",
-                "before_line",
-                "where",
-                "filter",
-            ),
+            *("position", "insert_at", "insert_line", "at_line", "after_line", "before_line", "where", "filter"),
             *("exclude", "except", "only", "unless", "condition", "if_exists", "if_match", "sandbox", "permissions"),
-            *("cwd", "workdir", "working_directory", "working_dir", "host", "hostname", "server", "user", "env"),
+            *("host", "hostname", "server", "user", "env"),
             *("environment", "stdin", "branch", "database", "namespace", "region", "account", "target", "destination"),
             *("bcc", "cc", "recipients", "attachments", "reply_to", "send_at", "schedule", "scheduled_at", "delay"),
-            *("start_line", "end_line", "line", "line_number", "lines", "range", "occurrence", "occurrences", "count"),
         ),
         frozenset(),
     ),
 }
+_LINES = ("start_line", "end_line", "line", "line_number", "lines", "range", "line_range", "line_start", "line_end")
 _RESTRAINS_FOLDED = {re.sub(r"[\s_.\-]+", "", name).casefold(): values for name, values in _RESTRAINS.items()}
 
 
-def restrains(name: str, value: object) -> bool:
-    """Whether a key holds a call back or sends it elsewhere, so that the call without it does more, or other things."""
-    harmless = _RESTRAINS_FOLDED.get(fold(name))
-    return harmless is not None and str(value).casefold() not in harmless
+def restrains(name: str, value: object, beside: Iterable[str]) -> bool:
+    """Whether a key holds a call back or sends it elsewhere, so that the call without it does more, or other things.
+
+    Args:
+        name: The key.
+        value: Its value.
+        beside: Every key that the tool declares. A line restrains what is written to a file, not an edit that finds its
+            place by the old text; a folder to work in restrains commands and files.
+    """
+    own = fold(name)
+    harmless = _RESTRAINS_FOLDED.get(own)
+    if harmless is not None:
+        return str(value).casefold() not in harmless
+    if own in _LINE_NAMES:
+        declared = {_FAMILY.get(fold(other)) for other in beside}
+        return _OLD_TEXT not in declared and any(speaks_of_file(other) for other in beside)
+    if _FAMILY.get(own) == _FOLDER_TO_WORK_IN:
+        return any(speaks_of_file(other) or _FAMILY.get(fold(other)) in _COMMANDS for other in beside)
+    return False
 
 
 ENVELOPES = frozenset(
@@ -243,6 +251,11 @@ def garbled(name: str) -> bool:
 
 
 _FAMILY = {fold(name): index for index, family in enumerate(_SAME) for name in family}
+_QUANTITIES = frozenset(index for index, family in enumerate(_ABOUT) if family[0] in ("limit", "offset", "timeout"))
+_OLD_TEXT = _FAMILY["oldstring"]
+_FOLDER_TO_WORK_IN = _FAMILY["cwd"]
+_COMMANDS = frozenset({_FAMILY["command"], _FAMILY["commands"]})
+_LINE_NAMES = frozenset(fold(name) for name in _LINES)
 _TOPICS: dict[str, frozenset[int]] = {}
 for _index, _family in enumerate(_ABOUT):
     for _name in _family:
@@ -255,9 +268,20 @@ def synonyms(one: str, two: str) -> bool:
     return family is not None and family == _FAMILY.get(fold(two))
 
 
-def related(one: str, two: str) -> bool:
-    """Whether two names speak of the same thing, so that one may have been meant for the other."""
-    return bool(_TOPICS.get(fold(one), frozenset()) & _TOPICS.get(fold(two), frozenset()))
+def named_often(name: str) -> bool:
+    """Whether a name has synonyms."""
+    return fold(name) in _FAMILY
+
+
+def related(one: str, two: str, is_flag: bool = False) -> bool:
+    """Whether two names speak of the same thing, so that one may have been meant for the other.
+
+    Args:
+        one, two: The names.
+        is_flag: Whether the value is true or false, which is no quantity.
+    """
+    shared = _TOPICS.get(fold(one), frozenset()) & _TOPICS.get(fold(two), frozenset())
+    return bool(shared - _QUANTITIES if is_flag else shared)
 
 
 def is_payload(name: str) -> bool:
@@ -269,8 +293,37 @@ _PAYLOAD_FOLDED = frozenset(fold(name) for name in _PAYLOAD)
 
 
 def speaks_of_file(name: str) -> bool:
-    """Whether a name speaks of a file or folder."""
-    return bool(tokens(name) & {"path", "file", "filename", "filepath", "dir", "directory", "folder"})
+    """Whether a name speaks of a file or folder, and not of its type, size or the like."""
+    words = [word.casefold() for word in _TOKEN.findall(name) if not word.isdigit()]
+    return bool(words) and (words[-1] in _FILE_WORDS or words[-2:] == ["file", "name"])
+
+
+_WORDS = frozenset(
+    {
+        *("context", "content", "contents", "contact", "model", "mode", "node", "code", "note", "notes", "version"),
+        *(
+            "date",
+            "data",
+            "cost",
+            "host",
+            "post",
+            "port",
+            "sort",
+            "text",
+            "test",
+            "next",
+            "name",
+            "game",
+            "path",
+            "patch",
+        ),
+        *("page", "range", "image", "title", "file", "time", "type", "line", "link", "list", "unit", "session"),
+        *("form", "from", "user", "uses", "role", "rule", "tool", "tools", "color", "count", "country", "county"),
+        *("state", "status", "stats", "start", "task", "tags", "team", "term", "item", "head", "read", "load"),
+        *("reason", "region", "section", "action", "option", "message", "messages"),
+    }
+)
+"""Plain words that differ by a letter or two and are no slip of one another."""
 
 
 def near(name: str, declared: str) -> bool:
@@ -282,6 +335,8 @@ def near(name: str, declared: str) -> bool:
     if mine and theirs and (mine <= theirs or theirs <= mine):
         return True
     one, two = fold(name), fold(declared)
+    if one in _WORDS and two in _WORDS:
+        return one.removesuffix("s") == two.removesuffix("s")
     short = min(len(one), len(two))
     allowed = 0 if short < 4 else 1 if short < 8 else 2
     return abs(len(one) - len(two)) <= allowed and len(one) <= MAX_KEY and distance(one, two, allowed) <= allowed

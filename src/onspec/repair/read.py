@@ -15,10 +15,10 @@ from onspec.repair.tolerant import MAX_DEPTH, Edit, Scan, Unreadable, apply, sca
 
 _FENCE = re.compile(r"\s*(`{3,}|~{3,})[^\S\n]*[\w+-]*[^\S\n]*\r?\n(.*?)\r?\n?[^\S\n]*\1[`~]*\s*\Z", re.DOTALL)
 _LEAD = re.compile(
-    r"(?:\s|﻿|<\|[^|<>]{1,80}\|>|<｜[^｜<>]{1,80}｜>|\[/?[A-Z_]{2,24}\]|</?[A-Za-z][\w:.-]*>|`{3,}[\w+-]*|[^{}\[\]\"<>])*"
+    r"(?:\s|﻿|<\|[^|<>]{1,80}\|>|<｜[^｜<>]{1,80}｜>|\[/?[A-Z_]{2,24}\]|</?[A-Za-z][\w:.-]*>|<function=[\w.-]+>|`{3,}[\w+-]*|[^{}\[\]\"<>])*"
 )
 _TAIL = re.compile(
-    r"(?:\s|[\]}),;]|﻿|<\|[^|<>]{1,80}\|>|<｜[^｜<>]{1,80}｜>|\[/?[A-Z_]{2,24}\]|</[A-Za-z][\w:.-]*\s*>|</s>|`{3,})*"
+    r"(?:\s|[\]}),;]|﻿|<\|[^|<>]{1,80}\|>|<｜[^｜<>]{1,80}｜>|\[/?[A-Z_]{2,24}\]|</[A-Za-z][\w:.-]*\s*>|<(?:end_[a-z_]+|eos|eot|endoftext)>|`{3,})*"
 )
 _SCALAR_START = re.compile(r"[-+0-9]|(?:true|false|null|True|False|None|NaN|Infinity)\b|['“„]")
 _CONTROL_TOKEN = re.compile(r"\[/?[A-Z_]{2,24}\]")

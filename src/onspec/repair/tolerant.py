@@ -227,6 +227,8 @@ class _Scanner:
             raise Unreadable("cut_off", "the text ends after a comma, where more was to come", self.at)
         if self.last == "0":
             raise Unreadable("cut_off", "the text ends after a number that may be cut", self.at)
+        if self.last in ("{", "["):
+            raise Unreadable("cut_off", "the text ends behind an opening bracket, where more was to come", self.at)
         end = len(self.text)
         closers = "".join(frame.closer for frame in reversed(self.stack))
         while self.stack:
@@ -299,6 +301,8 @@ class _Scanner:
             rule, forbidden = "smart_quotes", '"“”„'
         if any(char in content for char in forbidden):
             raise Unreadable("unescaped_quote", "a quote inside the value may be unescaped", start)
+        if "\0" in content:
+            raise Unreadable("control_char", "a string holds a raw NUL", start)
         decoded = _unescape(content, start)
         self.edits.append(Edit(rule, start, end + 1, orjson.dumps(decoded).decode()))
         self.at = end + 1
@@ -460,7 +464,7 @@ def strings_to_json(text: str, scan: Scan, thorough: bool) -> list[Edit]:
 
 _CONTROL = re.compile(r"[\x00-\x1f]")
 _ESCAPE = re.compile(r"\\(?:u[0-9a-fA-F]{4}|[\s\S])")
-_AMBIGUOUS = re.compile(r"\\(?:x[0-9a-fA-F]{2}|'|u\{|U[0-9a-fA-F]{8})")
+_AMBIGUOUS = re.compile(r"\\(?:x[0-9a-fA-F]{2}|'|u\{|u[0-9a-fA-F]{0,2}[0-9][0-9a-fA-F]{0,2}|U[0-9a-fA-F]{8})")
 _LEGAL_LETTERS = frozenset("bfnrt")
 
 
