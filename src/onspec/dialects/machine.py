@@ -1,0 +1,656 @@
+"""The engine under every dialect: text in pieces in; visible text, thinking and drafts of calls out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal
+
+from onspec.dialects.bare import read_bare, read_fence
+from onspec.dialects.dialect import Context, Dialect
+from onspec.dialects.draft import Block, Draft, Fault, More, Note, NotCall
+from onspec.dialects.scan import SPACE
+from onspec.dialects.quoting import Line, is_mention, may_mention
+
+MAX_WHOLE_TEXT_READS = 64
+"""Blocks that only the end of the text could decide; beyond them the rest is refused as one, so that time stays linear."""
+
+REACH = 100
+"""Longest unfinished marker, in characters, that is held back."""
+
+MIN_HALF = 5
+"""Shortest half-written marker at the end of a reply that is hidden."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A draft with its place in bytes, and the markup it was read from."""
+
+    draft: Draft
+    span: tuple[int, int]
+    notes: tuple[tuple[Note, tuple[int, int]], ...]
+    raw: str
+
+
+@dataclass(frozen=True, slots=True)
+class Remark:
+    """A leniency that belongs to no call."""
+
+    note: Note
+    span: tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A piece of visible text, and about where it begins, in bytes."""
+
+    text: str
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Thought:
+    """A piece of reasoning, and where it begins, in bytes."""
+
+    text: str
+    at: int
+
+
+Item = Found | Remark | Shown | Thought
+Opening = Literal["closed", "open", "unknown"]
+
+
+@dataclass(frozen=True, slots=True)
+class Patterns:
+    """What a machine looks for, compiled for one dialect and one set of names."""
+
+    skip: re.Pattern[str]
+    at: re.Pattern[str]
+    hold: re.Pattern[str]
+    thinking: re.Pattern[str]
+    literals: tuple[str, ...]
+
+
+def _nested(literal: str) -> str:
+    """A pattern of every proper prefix of `literal`."""
+    out = ""
+    for char in reversed(literal[:-1]):
+        out = re.escape(char) + (f"(?:{out})?" if out else "")
+    return out
+
+
+@lru_cache(maxsize=256)
+def patterns(dialect: Dialect, names: tuple[str, ...]) -> Patterns:
+    """The compiled patterns of a dialect for a set of tool names."""
+    family = dialect.family
+    opens = tuple(pair[0] for pair in dialect.think)
+    closes = tuple(pair[1] for pair in dialect.think)
+    drop = [re.escape(token) for token in dialect.controls]
+    if family.orphans():
+        drop.append(family.orphans())
+    parts = [f"(?P<open>{family.opener(names)})"]
+    for group, words in (("think", opens), ("unthink", closes)):
+        if words:
+            parts.append(f"(?P<{group}>{'|'.join(re.escape(word) for word in words)})")
+    if drop:
+        parts.append(f"(?P<drop>{'|'.join(drop)})")
+    parts.append("(?P<tick>`+|~~~+)")
+    at = "|".join(parts)
+    firsts = {"`", "~", *family.firsts, *(word[0] for word in (*opens, *closes, *dialect.controls))}
+    charset = "".join(re.escape(char) for char in sorted(firsts))
+    literals = tuple(sorted({*family.literals, *opens, *closes, *dialect.controls}, key=len, reverse=True))
+    holds = [rf"<[^<>\n]{{0,{REACH - 8}}}", r"(?<!`)`+", "~~?"]
+    if "[" in firsts:
+        holds.append(r"\[[^\[\]\n]{0,60}")
+    if dialect.hold:
+        holds.append(dialect.hold)
+    holds += [_nested(literal) for literal in literals if literal[0] not in "<["]
+    return Patterns(
+        skip=re.compile(f"(?:[^{charset}]++|(?!{re.sub('[?]P<[a-z]+>', '?:', at)})[{charset}])*+"),
+        at=re.compile(at),
+        hold=re.compile(f"(?:{'|'.join(holds)})\\Z"),
+        thinking=re.compile("|".join((*(re.escape(word) for word in closes), *filter(None, (dialect.thinking_end,)))) or r"(?!)"),
+        literals=literals,
+    )
+
+
+class Machine:
+    """Reads one reply in one dialect.
+
+    Args:
+        dialect: The row.
+        context: The declared tools.
+        opening: Whether the reply starts outside reasoning, inside it, or it is not known; where it is not known
+            nothing is certain until a closer or the end is seen.
+        marker_ends_thinking: Whether an opener of a call ends open reasoning.
+    """
+
+    def __init__(
+        self, dialect: Dialect, context: Context, opening: Opening = "closed", marker_ends_thinking: bool = False
+    ) -> None:
+        self.dialect = dialect
+        self.context = context
+        self._marker_ends = marker_ends_thinking
+        self._patterns = patterns(dialect, context.names)
+        self._buf = ""
+        self._pos = 0
+        self._bytes = 0  # bytes before self._buf[self._pos]
+        self._held: list[str] = []  # pieces that arrived while the reader waits
+        self._wake: Callable[[str], bool] | None = None
+        self._waiting = False
+        self._work = 0
+        self._total = 0
+        self._reads = 0
+        self._state: Literal["text", "thinking", "fence"] = "thinking" if opening == "open" else "text"
+        self._queue: list[Item] | None = [] if opening == "unknown" else None
+        self._out: list[Item] = []
+        self._inside: object | None = None
+        self._line = Line()
+        self._fence = ""
+        self._fresh = True  # nothing visible and no call yet
+        self._after_block = False
+        self._pad: list[str] = []  # white space, or a word in place of an opener, not yet shown
+        self._pad_stray = ""
+        self._reach = 500 if dialect.hold else REACH
+
+    # -- feeding ---------------------------------------------------------------------------------------------------
+
+    def feed(self, piece: str) -> list[Item]:
+        """Take the next piece and return what became certain."""
+        if not piece:
+            return []
+        self._total += len(piece)
+        if self._waiting:
+            self._held.append(piece)
+            if self._wake is not None and not self._wake(piece):
+                return []
+            if self._work + self._total > 64 * self._total + (1 << 22):
+                return []
+            self._buf = "".join((self._buf, *self._held))
+            self._held.clear()
+            self._work += len(self._buf)
+        else:
+            self._buf = self._buf[self._pos :] + piece
+            self._pos = 0
+        return self._run(False)
+
+    def close(self) -> list[Item]:
+        """The reply is over: return the rest."""
+        if self._held:
+            self._buf = "".join((self._buf, *self._held))
+            self._held.clear()
+        out = self._run(True)
+        self._settle()
+        if self._queue:
+            out += self._queue
+            self._queue = None
+        out += self._out
+        self._out = []
+        return out
+
+    def _run(self, final: bool) -> list[Item]:
+        self._waiting, self._wake = False, None
+        while self._step(final):
+            pass
+        out, self._out = self._out, []
+        return out
+
+    def _wait(self, more: More | None = None) -> bool:
+        self._waiting = more is not None
+        self._wake = more.wake if more is not None else None
+        return False
+
+    def _emit(self, item: Item) -> None:
+        if self._queue is not None:
+            self._queue.append(item)
+        else:
+            self._out.append(item)
+
+    def _advance(self, end: int) -> tuple[int, int]:
+        """Move to `end`, and return the span in bytes of what was passed."""
+        start = self._bytes
+        self._bytes += size(self._buf[self._pos : end])
+        self._pos = end
+        return start, self._bytes
+
+    # -- states ----------------------------------------------------------------------------------------------------
+
+    def _step(self, final: bool) -> bool:
+        if self._inside is not None:
+            return self._block(self._pos, final)
+        if self._state == "thinking":
+            return self._thinking(final)
+        if self._state == "fence":
+            return self._in_fence(final)
+        if self._fresh and self.dialect.bare:
+            done = self._whole(final)
+            if done is not None:
+                return done
+        return self._text(final)
+
+    def _whole(self, final: bool) -> bool | None:
+        """Try the forms that have no marker and count only as the whole reply."""
+        buf = self._buf
+        start = SPACE.match(buf, self._pos).end()  # type: ignore[union-attr]
+        if start >= len(buf):
+            self._show(len(buf))
+            return False
+        reading = read_bare(self.dialect, self.context, buf, start, final)
+        if reading is None:
+            return None
+        if isinstance(reading, More):
+            return self._wait(reading)
+        assert isinstance(reading, Block)
+        self._take(reading, start)
+        return True
+
+    def _text(self, final: bool) -> bool:
+        buf, pos = self._buf, self._pos
+        limit = len(buf)
+        if pos >= limit:
+            return False
+        if not final:
+            tail = self._patterns.hold.search(buf, max(pos, limit - self._reach))
+            if tail:
+                limit = tail.start()
+        found = self._patterns.skip.match(buf, pos).end()  # type: ignore[union-attr]
+        if found >= limit:
+            if final:
+                self._last(limit)
+                return False
+            self._show(limit)
+            return self._wait()
+        if found > pos:
+            self._show(found)
+        match = self._patterns.at.match(buf, found)
+        assert match is not None
+        kind = match.lastgroup
+        if kind == "tick":
+            return self._tick(match, final)
+        return self._marker(str(kind), match, final)
+
+    def _last(self, end: int) -> None:
+        """The end of the text: a marker that was cut there is hidden."""
+        tail = self._buf[max(self._pos, end - REACH) : end]
+        cut = max((half(tail, literal) for literal in self._patterns.literals), default=0)
+        self._show(end - cut)
+        if cut:
+            span = self._advance(end)
+            self._removed()
+            self._emit(Remark(Note("half_marker_dropped", end - cut, end, self._buf[end - cut : end], ""), span))
+
+    def _tick(self, match: re.Match[str], final: bool) -> bool:
+        if not final and match.end() == len(self._buf):
+            return self._wait()
+        run = match[0]
+        if len(run) >= 3 and self._line.may_open_fence():
+            if self._fresh:
+                accept = self.dialect.fence_is_call
+                reading = read_fence(self._buf, match.start(), final, accept, self._parse_fenced)
+                if isinstance(reading, More):
+                    return self._wait(reading)
+                if isinstance(reading, Block):
+                    self._take(reading, match.start())
+                    return True
+            self._show(match.end())
+            self._state, self._fence = "fence", run
+            return True
+        self._show(match.end())
+        if run[0] == "`":
+            self._line.tick(len(run))
+        return True
+
+    def _parse_fenced(self, inner: str) -> list[Draft] | None:
+        """Drafts in the content of a fence, or None where it holds anything else."""
+        machine = Machine(self.dialect, self.context)
+        items = [*machine.feed(inner), *machine.close()]
+        if any(isinstance(item, Shown) and item.text.strip() or isinstance(item, Thought) for item in items):
+            return None
+        drafts = [item.draft for item in items if isinstance(item, Found)]
+        return drafts if all(self.context.tool(draft.name) is not None for draft in drafts) else None
+
+    def _in_fence(self, final: bool) -> bool:
+        buf, pos = self._buf, self._pos
+        closer = fence_closer(self._fence, final).search(buf, pos)
+        if closer:
+            self._show(closer.end())
+            self._state = "text"
+            return True
+        if final:
+            self._show(len(buf))
+            return False
+        keep = buf.rfind("\n", pos)
+        if keep < 0 or buf[keep:].strip(" \t\n>`~"):
+            keep = len(buf)
+        self._show(keep)
+        return self._wait()
+
+    def _thinking(self, final: bool) -> bool:
+        buf, pos = self._buf, self._pos
+        limit = len(buf)
+        if not final:
+            tail = self._patterns.hold.search(buf, max(pos, limit - self._reach))
+            if tail:
+                limit = max(pos, tail.start() - 1)
+        at = pos
+        while True:
+            closer = self._patterns.thinking.search(buf, at)
+            if self._marker_ends:
+                opener = self._seek_open(at, min(limit, closer.start() if closer else limit))
+                if opener is not None:
+                    return self._opener_in_thinking(opener, final)
+            if closer is None:
+                self._think(limit)
+                return False if final else self._wait()
+            if may_mention(buf, closer.start()):
+                if closer.end() >= len(buf) and not final:
+                    self._think(max(pos, closer.start() - 1))
+                    return self._wait()
+                if is_mention(buf, closer.start(), closer.end()):
+                    at = closer.end()
+                    continue
+            self._think(closer.start())
+            self._advance(closer.end())
+            self._state = "text"
+            self._removed()
+            return True
+
+    def _seek_open(self, pos: int, limit: int) -> re.Match[str] | None:
+        """The first opener of a call between `pos` and `limit`."""
+        buf = self._buf
+        while pos < limit:
+            pos = self._patterns.skip.match(buf, pos).end()  # type: ignore[union-attr]
+            if pos >= limit:
+                return None
+            match = self._patterns.at.match(buf, pos)
+            assert match is not None
+            if match.lastgroup == "open":
+                return match
+            pos = match.end()
+        return None
+
+    def _opener_in_thinking(self, opener: re.Match[str], final: bool) -> bool:
+        reading = self.dialect.family.read(self._buf, opener.start(), None, self.context, final)
+        if isinstance(reading, More):
+            self._think(opener.start())
+            return self._wait(reading)
+        if isinstance(reading, NotCall) or not reading.drafts:
+            self._think(opener.end())
+            return True
+        self._think(opener.start())
+        reading.drafts[0].notes.insert(0, Note("think_closed", opener.start(), opener.start()))
+        self._state = "text"
+        self._take(reading, opener.start())
+        return True
+
+    # -- markers ---------------------------------------------------------------------------------------------------
+
+    def _marker(self, kind: str, match: re.Match[str], final: bool) -> bool:
+        verdict = self._line.code_end(self._buf, match.start(), match.end(), final)
+        if verdict is None:
+            return self._wait(More())
+        if verdict:
+            self._show(verdict)
+            return True
+        if kind == "open":
+            return self._block(match.start(), final, match)
+        if kind == "think":
+            if not self._line.at_start():
+                self._show(match.end())
+                return True
+            self._advance(match.end())
+            self._removed()
+            self._state = "thinking"
+            if self._queue is not None:
+                self._settle_queue()
+            return True
+        prose = self._line.in_sentence(self._buf, match.end(), final)
+        if prose is None:
+            return self._wait(More())
+        if prose:
+            self._show(match.end())
+            return True
+        if kind == "unthink" and self._queue is not None:
+            self._rethink()
+        span = self._advance(match.end())
+        self._removed()
+        if kind == "drop" and match[0] not in self.dialect.controls:
+            self._emit(Remark(Note("orphan_marker_dropped", match.start(), match.end(), match[0], ""), span))
+        return True
+
+    def _settle_queue(self) -> None:
+        """What was held is certain after all."""
+        if self._queue is not None:
+            self._out += self._queue
+            self._queue = None
+
+    def _rethink(self) -> None:
+        """A closer without an opener: everything so far was reasoning."""
+        self._flush_pad(True)
+        for item in self._queue or ():
+            if isinstance(item, Shown):
+                self._out.append(Thought(item.text, item.at))
+            elif isinstance(item, Found):
+                self._out.append(Thought(item.raw, item.span[0]))
+            elif isinstance(item, Thought):
+                self._out.append(item)
+        self._queue = None
+        self._fresh = True
+
+    def _block(self, start: int, final: bool, match: re.Match[str] | None = None) -> bool:
+        if self._reads >= MAX_WHOLE_TEXT_READS and final:
+            self._refuse_rest(start)
+            return True
+        family, buf = self.dialect.family, self._buf
+        reading = family.read(buf, start, self._inside, self.context, final)
+        if isinstance(reading, More):
+            return self._wait(reading)
+        if isinstance(reading, NotCall):
+            if match is None:
+                self._inside = None
+                return True
+            return self._not_call(match, final)
+        if match is not None and not reading.mode:
+            end, whole = reading.end, reading
+            if self._line.mid_sentence() or self._line.in_quotes():
+                while whole.inside is not None:
+                    rest = family.read(buf, end, whole.inside, self.context, final)
+                    if isinstance(rest, More):
+                        return self._wait(rest)
+                    if isinstance(rest, NotCall):
+                        whole.inside = None
+                        break
+                    whole.drafts += rest.drafts
+                    whole.notes += rest.notes
+                    whole.inside, whole.end, end = rest.inside, rest.end, rest.end
+                    whole.whole_text |= rest.whole_text
+                prose = self._line.in_sentence(buf, end, final)
+                if prose is None:
+                    return self._wait(More())
+                if prose:
+                    self._show(end)
+                    return True
+        self._take(reading, start)
+        return True
+
+    def _not_call(self, match: re.Match[str], final: bool) -> bool:
+        """A marker that opens nothing: prose where it stands in a line of prose, else hidden."""
+        prose = self._line.has_prose(self._buf, match.end(), final)
+        if prose is None:
+            return self._wait(More())
+        literal = match[0] in self._patterns.literals
+        if prose or not literal:
+            self._show(match.end())
+            return True
+        span = self._advance(match.end())
+        self._removed()
+        self._emit(Remark(Note("orphan_marker_dropped", match.start(), match.end(), match[0], ""), span))
+        return True
+
+    def _refuse_rest(self, start: int) -> None:
+        end = len(self._buf)
+        draft = Draft("", "", start, end, fault=Fault("too_tangled"), at_end=True)
+        self._inside = None
+        self._take(Block(end, [draft]), start)
+
+    def _take(self, block: Block, start: int) -> None:
+        """Hand out what a block holds."""
+        if block.whole_text:
+            self._reads += 1
+        if block.mode is not None or (self._inside is None and start > self._pos):
+            self._pad_or_skip(start)
+        if block.bare and not self._fresh and block.drafts:
+            block.drafts[0].notes.append(Note("prefix_text_split", block.drafts[0].start, block.drafts[0].start))
+        stray = self._pad_stray if block.drafts and self._inside is None else ""
+        places = sorted(
+            {start, block.end}
+            | {at for note in block.notes for at in (note.start, note.end)}
+            | {at for draft in block.drafts for at in (draft.start, draft.end)}
+            | {at for draft in block.drafts for note in draft.notes for at in (note.start, note.end)}
+        )
+        where: dict[int, int] = {}
+        before, at = self._bytes, self._pos
+        for place in places:
+            if place > at:
+                before += size(self._buf[at:place])
+                at = place
+            where[place] = before
+        for draft in block.drafts:
+            if stray and any(note.rule in ("wrapper_missing", "open_tag_inferred") for note in draft.notes):
+                self._pad_stray = ""
+                self._pad.clear()
+                draft.notes.append(Note("stray_lead_token_dropped", draft.start, draft.start, stray, ""))
+            stray = ""
+            notes = tuple((note, (where[note.start], where[note.end])) for note in draft.notes)
+            span = (where[draft.start], where[draft.end])
+            self._settle_pad()
+            self._emit(Found(draft, span, notes, self._buf[draft.start : draft.end]))
+        for note in block.notes:
+            self._emit(Remark(note, (where[note.start], where[note.end])))
+        self._bytes = where[block.end]
+        self._pos = block.end
+        self._inside = block.inside
+        self._removed()
+        if block.drafts:
+            self._fresh = False
+        if block.mode == "thinking":
+            self._state = "thinking"
+        elif block.mode == "text":
+            self._state = "text"
+
+    def _pad_or_skip(self, start: int) -> None:
+        if start > self._pos:
+            self._pad.append(self._buf[self._pos : start])
+            self._advance(start)
+
+    # -- output ----------------------------------------------------------------------------------------------------
+
+    def _removed(self) -> None:
+        """Markup was taken out here: what follows stands on a line of its own."""
+        self._line.reset()
+        self._after_block = True
+
+    def _show(self, end: int) -> None:
+        """Everything up to `end` is visible text."""
+        if end <= self._pos:
+            return
+        piece = self._buf[self._pos : end]
+        self._advance(end)
+        starts_line = self._line.at_start()
+        self._line.add(piece)
+        if piece.isspace() and not self._pad_stray:
+            self._pad.append(piece)
+            return
+        piece = "".join((*self._pad, self._pad_stray, piece)) if self._pad or self._pad_stray else piece
+        whole_line = starts_line or bool(self._pad) or bool(self._pad_stray)
+        self._pad.clear()
+        self._pad_stray = ""
+        body = piece.rstrip()
+        if self.dialect.stray:
+            cut = stray_from(body, whole_line and not self._inside)
+            if cut >= 0:
+                self._pad_stray = piece[cut:]
+                piece = piece[:cut]
+                body = piece.rstrip()
+        if len(body) < len(piece):
+            self._pad.append(piece[len(body) :])
+        if body:
+            self._visible(body)
+
+    def _visible(self, text: str) -> None:
+        if self._fresh or self._after_block:
+            if self._fresh and self._after_block:
+                text = text.lstrip()
+            self._fresh = False
+            self._after_block = False
+        self._emit(Shown(text, self._bytes - size(text)))
+
+    def _settle_pad(self) -> None:
+        """A held word turned out to be prose: show it before the call that follows."""
+        if self._pad_stray:
+            word, self._pad_stray = self._pad_stray, ""
+            body = word.rstrip()
+            self._visible("".join(self._pad) + body)
+            self._pad = [word[len(body) :]]
+
+    def _flush_pad(self, as_is: bool) -> None:
+        text = "".join((*self._pad, self._pad_stray))
+        self._pad.clear()
+        self._pad_stray = ""
+        if text and (as_is or text.strip()):
+            self._visible(text)
+
+    def _settle(self) -> None:
+        """The end: a half-written marker is hidden, trailing space stays only where nothing was taken out."""
+        self._flush_pad(not self._after_block and not self._fresh)
+
+    def _think(self, end: int) -> None:
+        if end > self._pos:
+            piece = self._buf[self._pos : end]
+            span = self._advance(end)
+            self._emit(Thought(piece, span[0]))
+
+
+def size(text: str) -> int:
+    """Length in bytes of UTF-8; a byte that was no UTF-8 counts as the one byte it was."""
+    if text.isascii():
+        return len(text)
+    try:
+        return len(text.encode())
+    except UnicodeEncodeError:
+        escaped = sum(1 for char in text if "\udc80" <= char <= "\udcff")
+        return len(text.encode("utf-8", "surrogatepass")) - 2 * escaped
+
+
+def half(text: str, literal: str) -> int:
+    """Length of the proper beginning of `literal` with which `text` ends; 0 where it is too short to tell."""
+    for length in range(min(len(literal) - 1, len(text)), MIN_HALF - 1, -1):
+        if text.endswith(literal[:length]):
+            return length
+    return 0
+
+
+_STRAY = re.compile(r"(?:cou[a-z]{0,8}|cour[a-z]{0,8}|calls?|invoke|functions?|function_calls?|tools?|tool_calls?|antml)")
+
+
+def stray_from(text: str, whole_line: bool) -> int:
+    """Where a last line begins that is one word of the kind that replaces an opener; -1 where there is none."""
+    start = text.rfind("\n") + 1
+    if (start == 0 and not whole_line) or len(text) - start > 24:
+        return -1
+    word = text[start:].strip()
+    if word and (_STRAY.fullmatch(word) or any(option.startswith(word) for option in _STRAY_STARTS)):
+        return start
+    return -1
+
+
+_STRAY_STARTS = ("cou", "call", "invoke", "function", "tool", "antml")
+
+
+@lru_cache(maxsize=64)
+def fence_closer(run: str, final: bool) -> re.Pattern[str]:
+    """The line that closes a fence opened by `run`."""
+    end = r"(?=\n|\Z)" if final else r"(?=\n)"
+    return re.compile(rf"\n[ \t>]*{re.escape(run[0])}{{{len(run)},}}[ \t]*{end}")
