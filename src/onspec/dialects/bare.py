@@ -6,13 +6,13 @@ import re
 from collections.abc import Callable
 
 from onspec.dialects.dialect import Context, Dialect
-from onspec.dialects.draft import Block, Draft, Fault, More, Note, NotCall
+from onspec.dialects.draft import Block, Draft, Fault, More, NotCall, Note
 from onspec.dialects.envelope import read_values
-from onspec.dialects.pythonic import read_call_list, read_call_lines
+from onspec.dialects.pythonic import read_call_lines, read_call_list
 from onspec.dialects.scan import SPACE, json_waker, scan_json
 
-_BEGIN = re.compile(r"""[\[{\s]*+["'{\[A-Za-z_]""")
-_JSON = re.compile(r"""\{\s*+(?:\{\s*+)?["']|\[[\s\[]*+\{""")
+_BEGIN = re.compile(r"""[\[{\s]{1,60}""")
+_JSON = re.compile(r"""\{\s{0,24}(?:\{\s{0,24})?["']|\[[\s\[]{0,48}\{""")
 _TAIL = re.compile(r"(?:\s|</?[|a-z_]+>|<\|/?[a-z_]+\|>|\[/?TOOL_CALLS\])*+")
 _MORE_LIST = re.compile(r"\s*+;\s*+(?=\{)")
 
@@ -23,12 +23,12 @@ def read_bare(dialect: Dialect, context: Context, text: str, pos: int, final: bo
     if "header" in dialect.bare and char == "t" and not final and "to=".startswith(text[pos:]):
         return More()
     if char in "{[" and "json" in dialect.bare:
-        if not final and _BEGIN.fullmatch(text, pos) and len(text) - pos < 64:
+        if not final and _BEGIN.fullmatch(text, pos):
             return More()
         if _JSON.match(text, pos):
             return _json(dialect, context, text, pos, final)
     if char == "[" and "pythonic" in dialect.bare:
-        return _only(read_call_list(text, pos, context, final), text, final)
+        return _only(read_call_list(text, pos, context, final), text, context, final)
     if "header" in dialect.bare and text.startswith("to=", pos):
         header = dialect.family.read(text, pos, None, context, final)
         return header if not isinstance(header, NotCall) else None
@@ -38,7 +38,7 @@ def read_bare(dialect: Dialect, context: Context, text: str, pos: int, final: bo
     return None
 
 
-def _only(reading: Block | More | NotCall, text: str, final: bool) -> Block | More | None:
+def _only(reading: Block | More | NotCall, text: str, context: Context, final: bool) -> Block | More | None:
     if isinstance(reading, NotCall):
         return None
     if isinstance(reading, More):
@@ -156,5 +156,3 @@ def _shift(draft: Draft, by: int) -> Draft:
     draft.end += by
     draft.notes = [Note(n.rule, n.start + by, n.end + by, n.before, n.after, n.path) for n in draft.notes]
     return draft
-
-

@@ -55,6 +55,11 @@ class Family(Protocol):
     def firsts(self) -> str: ...
 
     @property
+    def hold(self) -> str:
+        """Regular expression of what, at the end of the text so far, may still become a marker; "" for nothing special."""
+        ...
+
+    @property
     def literals(self) -> tuple[str, ...]: ...
 
     def opener(self, names: tuple[str, ...]) -> str:
@@ -100,7 +105,6 @@ class Dialect:
         bare_native: Those of `bare` that are this dialect's own way, not a lost marker.
         stray: Whether a lone word may stand in place of a lost envelope opener.
         thinking_end: Further pattern of where reasoning ends; it may be zero-width, and then the next marker stands there.
-        hold: Further pattern of what, at the end of the text so far, may still become a marker.
         shape: The markers, for people.
         recovers: What is recovered, for people.
     """
@@ -118,6 +122,5 @@ class Dialect:
     bare_native: tuple[str, ...] = ()
     stray: bool = False
     thinking_end: str = ""
-    hold: str = ""
     shape: str = ""
     recovers: tuple[str, ...] = field(default_factory=tuple)

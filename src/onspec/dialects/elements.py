@@ -30,10 +30,20 @@ def _framed(value: str) -> str:
 
 @dataclass(frozen=True)
 class ToolTags:
-    """`<tool><argument>value</argument></tool>`: names are the tags."""
+    """`<tool><argument>value</argument></tool>`: names are the tags.
+
+    Attributes:
+        declared_only: Whether an element with another name than a declared tool's is always text; else one that holds
+            declared arguments is a call of an unknown tool.
+    """
 
     result: str = "[{name}] Result:\n{content}"
     prompt: str = ""
+    declared_only: bool = False
+
+    @property
+    def hold(self) -> str:
+        return r"<[A-Za-z_][\w.-]{0,99}>\s{0,20}<?"
 
     @property
     def firsts(self) -> str:
@@ -45,7 +55,9 @@ class ToolTags:
 
     def opener(self, names: tuple[str, ...]) -> str:
         known = "|".join(f"<{re.escape(name)}>" for name in sorted(names, key=len, reverse=True))
-        return (known + "|" if known else "") + r"<[A-Za-z_][\w.-]{0,99}>(?=\s*<[A-Za-z_])"
+        if self.declared_only:
+            return known or r"(?!)"
+        return (known + "|" if known else "") + r"<[A-Za-z_][\w.-]{0,99}>(?=\s{0,20}<[A-Za-z_])"
 
     def orphans(self) -> str:
         return ""
@@ -66,7 +78,9 @@ class ToolTags:
             body = text[tag.end() :].lstrip()
             if not body.startswith("<") and body:
                 return NOT_CALL
-            return Block(len(text), [Draft(name, "", pos, len(text), fault=Fault("cut_off"), at_end=True)], whole_text=True)
+            return Block(
+                len(text), [Draft(name, "", pos, len(text), fault=Fault("cut_off"), at_end=True)], whole_text=True
+            )
         draft = Draft(name, self._pairs(text, tag.end(), end, name, context), pos, end + len(name) + 3)
         if draft.body is None:
             draft.body, draft.fault = "", Fault("no_body")
@@ -116,9 +130,7 @@ class ToolTags:
             at = stop + len(key) + 3
 
     @staticmethod
-    def _value_end(
-        text: str, at: int, end: int, key: str, name: str, context: Context, seen: set[str]
-    ) -> int | None:
+    def _value_end(text: str, at: int, end: int, key: str, name: str, context: Context, seen: set[str]) -> int | None:
         """The closer in balance and followed by another argument or the end; else the last one that is so followed."""
         depth, fallback = 1, None
         for tag in re.compile(rf"<(/?){re.escape(key)}>").finditer(text, at, end):
@@ -175,6 +187,10 @@ class MarkedElements:
     prompt: str = ""
 
     @property
+    def hold(self) -> str:
+        return ""
+
+    @property
     def firsts(self) -> str:
         return "]"
 
@@ -208,7 +224,9 @@ class MarkedElements:
             at, wrapped = pos + len(opening), True
         at = SPACE.match(text, at).end()  # type: ignore[union-attr]
         rest = text[at : at + 200]
-        if not final and (not rest or (rest.count(">") < 2 and "\n" not in rest and len(rest) < 200 and NS[0] == rest[0])):
+        if not final and (
+            not rest or (rest.count(">") < 2 and "\n" not in rest and len(rest) < 200 and NS[0] == rest[0])
+        ):
             return More()
         if inside is not None:
             closing = f"{NS}</tool_call>"
@@ -239,7 +257,9 @@ class MarkedElements:
         end = closing.end() if closing else len(text)
         code = code if closing is None or code != "cut_off" else "damaged_call"
         code = "cut_off" if closing is None else code
-        return Block(end, [Draft(name, "", pos, end, fault=Fault(code), at_end=closing is None)], whole_text=closing is None)
+        return Block(
+            end, [Draft(name, "", pos, end, fault=Fault(code), at_end=closing is None)], whole_text=closing is None
+        )
 
     def _children(self, text: str, at: int, draft: Draft, context: Context) -> tuple[list[str], int]:
         """The arguments as JSON members, and where the call ends; -1 where it does not."""

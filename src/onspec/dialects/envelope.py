@@ -131,5 +131,3 @@ def fence_start(text: str, pos: int) -> int:
     """Where a fence that frames arguments ends, or `pos` where there is none."""
     match = _FENCE.match(text, pos)
     return match.end() if match else pos
-
-

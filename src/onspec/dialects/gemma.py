@@ -63,6 +63,10 @@ class Gemma:
     prompt: str = ""
 
     @property
+    def hold(self) -> str:
+        return ""
+
+    @property
     def firsts(self) -> str:
         return "<"
 
@@ -84,7 +88,7 @@ class Gemma:
     def _string_end(self) -> re.Pattern[str]:
         """The mark that ends a string: what follows it is structural."""
         mark, close = re.escape(self.mark), re.escape(self.close)
-        after_value = rf"(?:\s*+,\s*+|\s*+)[\"']?[^\s\"'{{}}()\[\]<>:=,]{{1,200}}[\"']?\s*+[:=]"
+        after_value = r"(?:\s*+,\s*+|\s*+)[\"']?[^\s\"'{}()\[\]<>:=,]{1,200}[\"']?\s*+[:=]"
         item = rf"\s*+,\s*+(?:{mark}|[-0-9tfnTFN{{\[\"])"
         shut = rf"\s*+[}})\]](?=\s*+(?:[,}})\]]|{close}|call:|\Z))"
         return re.compile(rf"{mark}(?={after_value}|{item}|{shut}|\s*+{close})")
@@ -100,7 +104,9 @@ class Gemma:
             if text.startswith(self.close, gap):
                 return Block(gap + len(self.close))
             if not text.startswith("call:", gap):
-                return Block(pos, notes=[Note("close_tag_added", pos, pos, "", self.close)], whole_text=gap >= len(text))
+                return Block(
+                    pos, notes=[Note("close_tag_added", pos, pos, "", self.close)], whole_text=gap >= len(text)
+                )
         if gap >= len(text):
             return NOT_CALL
         head = _HEAD.match(text, at)

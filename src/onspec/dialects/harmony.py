@@ -171,6 +171,10 @@ class Harmony:
     prompt: str = "# Tools\n\n{tools}"
 
     @property
+    def hold(self) -> str:
+        return HOLD
+
+    @property
     def firsts(self) -> str:
         return "<"
 

@@ -59,6 +59,10 @@ class Headed:
     result: str = "{content}"
     prompt: str = ""
 
+    @property
+    def hold(self) -> str:
+        return ""
+
     def opener(self, names: tuple[str, ...]) -> str:
         return "|".join(part for part in (self.section, self.call) if part)
 

@@ -56,6 +56,10 @@ class JsonCalls:
     result: str = "<tool_response>\n{content}\n</tool_response>"
     prompt: str = ""
 
+    @property
+    def hold(self) -> str:
+        return ""
+
     @cached_property
     def firsts(self) -> str:
         return "".join({word[0] for word in (*self.opens, *self.misspelt, *self.closes)})
@@ -171,9 +175,8 @@ class JsonCalls:
         if block.drafts:
             block.drafts[0].start = pos
             block.drafts[-1].end = block.end
-            if len(block.drafts) == 1:
-                block.drafts[0].notes[:0] = block.notes
-                block.notes = []
+            block.drafts[0].notes[:0] = block.notes
+            block.notes = []
         return block
 
     def misfit(self, text: str, at: int, pos: int, final: bool) -> Reading:
@@ -219,4 +222,6 @@ class JsonCalls:
         return "\n".join(self.result.format(content=result.content, name=result.name or "") for result in results)
 
     def write_tools(self, tools: Toolset) -> str:
-        return self.prompt.format(tools=tool_list(tools, self.literals), open=self.opens[0], close="".join(self.closes[:1]))
+        return self.prompt.format(
+            tools=tool_list(tools, self.literals), open=self.opens[0], close="".join(self.closes[:1])
+        )

@@ -10,9 +10,9 @@ from typing import Literal
 
 from onspec.dialects.bare import read_bare, read_fence
 from onspec.dialects.dialect import Context, Dialect
-from onspec.dialects.draft import Block, Draft, Fault, More, Note, NotCall
-from onspec.dialects.scan import SPACE
+from onspec.dialects.draft import Block, Draft, Fault, More, NotCall, Note
 from onspec.dialects.quoting import Line, is_mention, may_mention
+from onspec.dialects.scan import SPACE
 
 MAX_WHOLE_TEXT_READS = 64
 """Blocks that only the end of the text could decide; beyond them the rest is refused as one, so that time stays linear."""
@@ -104,14 +104,16 @@ def patterns(dialect: Dialect, names: tuple[str, ...]) -> Patterns:
     holds = [rf"<[^<>\n]{{0,{REACH - 8}}}", r"(?<!`)`+", "~~?"]
     if "[" in firsts:
         holds.append(r"\[[^\[\]\n]{0,60}")
-    if dialect.hold:
-        holds.append(dialect.hold)
-    holds += [_nested(literal) for literal in literals if literal[0] not in "<["]
+    if family.hold:
+        holds.append(family.hold)
+    holds += [_nested(literal) for literal in literals if literal[0] not in "<[" or ">" in literal[:-1]]
     return Patterns(
         skip=re.compile(f"(?:[^{charset}]++|(?!{re.sub('[?]P<[a-z]+>', '?:', at)})[{charset}])*+"),
         at=re.compile(at),
         hold=re.compile(f"(?:{'|'.join(holds)})\\Z"),
-        thinking=re.compile("|".join((*(re.escape(word) for word in closes), *filter(None, (dialect.thinking_end,)))) or r"(?!)"),
+        thinking=re.compile(
+            "|".join((*(re.escape(word) for word in closes), *filter(None, (dialect.thinking_end,)))) or r"(?!)"
+        ),
         literals=literals,
     )
 
@@ -153,7 +155,7 @@ class Machine:
         self._after_block = False
         self._pad: list[str] = []  # white space, or a word in place of an opener, not yet shown
         self._pad_stray = ""
-        self._reach = 500 if dialect.hold else REACH
+        self._reach = 500 if dialect.family.hold else REACH
 
     # -- feeding ---------------------------------------------------------------------------------------------------
 
@@ -306,7 +308,7 @@ class Machine:
         """Drafts in the content of a fence, or None where it holds anything else."""
         machine = Machine(self.dialect, self.context)
         items = [*machine.feed(inner), *machine.close()]
-        if any(isinstance(item, Shown) and item.text.strip() or isinstance(item, Thought) for item in items):
+        if any((isinstance(item, Shown) and item.text.strip()) or isinstance(item, Thought) for item in items):
             return None
         drafts = [item.draft for item in items if isinstance(item, Found)]
         return drafts if all(self.context.tool(draft.name) is not None for draft in drafts) else None
@@ -632,7 +634,9 @@ def half(text: str, literal: str) -> int:
     return 0
 
 
-_STRAY = re.compile(r"(?:cou[a-z]{0,8}|cour[a-z]{0,8}|calls?|invoke|functions?|function_calls?|tools?|tool_calls?|antml)")
+_STRAY = re.compile(
+    r"(?:cou[a-z]{0,8}|cour[a-z]{0,8}|calls?|invoke|functions?|function_calls?|tools?|tool_calls?|antml)"
+)
 
 
 def stray_from(text: str, whole_line: bool) -> int:

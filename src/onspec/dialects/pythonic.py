@@ -8,7 +8,7 @@ from functools import cached_property
 
 from onspec.contract.toolset import Toolset
 from onspec.dialects.dialect import Context
-from onspec.dialects.draft import NOT_CALL, Block, Draft, Fault, More, Note, NotCall, Reading
+from onspec.dialects.draft import NOT_CALL, Block, Draft, Fault, More, NotCall, Note, Reading
 from onspec.dialects.scan import SPACE, waker
 from onspec.dialects.values import is_json, quote
 from onspec.dialects.write import arguments_of, escape_markers, pairs_of, tool_list
@@ -256,6 +256,10 @@ class Pythonic:
     prompt: str = ""
 
     @property
+    def hold(self) -> str:
+        return r"\[\s{0,20}[\w.-]{0,80}\(?" if self.bare else ""
+
+    @property
     def firsts(self) -> str:
         return "<[" if self.bare else "<"
 
@@ -267,7 +271,7 @@ class Pythonic:
         parts = [re.escape(word) for word in self.opens]
         if self.bare and names:
             known = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True))
-            parts.append(rf"\[\s*(?:{known})\(")
+            parts.append(rf"\[\s{{0,20}}(?:{known})\(")
         return "|".join(parts) or r"(?!)"
 
     def orphans(self) -> str:

@@ -12,7 +12,7 @@ from onspec.dialects.dialect import Context, Dialect, Family
 from onspec.dialects.draft import NOT_CALL, Block, More, NotCall, Reading
 from onspec.dialects.elements import NS, MarkedElements, ToolTags
 from onspec.dialects.gemma import Gemma
-from onspec.dialects.harmony import CALL, END, HOLD, RETURN, THINKING_END, Harmony
+from onspec.dialects.harmony import CALL, END, RETURN, THINKING_END, Harmony
 from onspec.dialects.headed import Headed
 from onspec.dialects.json_calls import JsonCalls
 from onspec.dialects.keyed import Keyed
@@ -54,12 +54,18 @@ def _attributed(
             param=rf"""<{prefix}{param}\s+name\s*=\s*"(?P<key>[^"<>\n]{{1,200}})"(?P<attrs>[^<>\n]{{0,80}})>""",
             param_close=rf"</{prefix}{param}(?:>|(?P<pbad>[\d/ .:;-][^<>\n]{{0,7}})>|(?P<pcut>)(?=\s*<{prefix}{param}\s))",
             bare_param=rf"<{prefix}{param}>",
-            garbled=r"""<(?!/)[\w:｜|.-]{1,40}\s+name\s*=\s*"(?P<gname>NAMES)"\s*>(?=\s*<[^<>\n]{0,60}[\s"=]name\s*=|\s*</)""",
+            garbled=r"""<(?!/)[\w:｜|.-]{1,40}\s+name\s*=\s*"(?P<gname>NAMES)"\s?>(?=\s{0,20}<[^<>\n]{0,60}[\s"=]name\s*=|\s{0,20}</)""",
             call_start=rf"<{prefix}{call}(?=[\s=])",
             param_start=rf"<{prefix}{param}(?=[\s=>])",
             filler=filler,
         ),
-        literals=(literal_wrapper, literal_wrapper.replace("<", "</", 1), f'<{p}{call} name="', f"</{p}{call}>", f"</{p}{param}>")
+        literals=(
+            literal_wrapper,
+            literal_wrapper.replace("<", "</", 1),
+            f'<{p}{call} name="',
+            f"</{p}{call}>",
+            f"</{p}{param}>",
+        )
         + extra_literals,
         firsts="<",
         write=(
@@ -75,7 +81,8 @@ def _attributed(
         exact_wrapper=exact,
         exact_prefix=native,
         typed=typed,
-        result=result or "<function_results>\n<result>\n<name>{name}</name>\n<output>{content}</output>\n</result>\n</function_results>",
+        result=result
+        or "<function_results>\n<result>\n<name>{name}</name>\n<output>{content}</output>\n</result>\n</function_results>",
         prompt=_PROMPT + "{example}",
     )
 
@@ -85,7 +92,12 @@ _ANTHROPIC = _attributed(
     r"<(?:antml:)?function_calls>",
     native=r"<(?:antml:)?invoke",
     literal_wrapper="<function_calls>",
-    extra_literals=("<" + "antml:function_calls>", "</" + "antml:function_calls>", "</" + "antml:invoke>", "</" + "antml:parameter>"),
+    extra_literals=(
+        "<" + "antml:function_calls>",
+        "</" + "antml:function_calls>",
+        "</" + "antml:invoke>",
+        "</" + "antml:parameter>",
+    ),
 )
 _DSML = _attributed(
     r"(?:[｜|]DSML[｜|]\s?)?",
@@ -125,7 +137,9 @@ _STEP3 = _attributed(
 
 def _step3() -> Tagged:
     tags = _STEP3.tags
-    fixed = Tags(**{**{name: getattr(tags, name) for name in tags.__dataclass_fields__}, "wrapper_close": "<｜tool_calls_end｜>"})
+    fixed = Tags(
+        **{**{name: getattr(tags, name) for name in tags.__dataclass_fields__}, "wrapper_close": "<｜tool_calls_end｜>"}
+    )
     begin, sep, end = "<｜tool_call_begin｜>", "<｜tool_sep｜>", "<｜tool_call_end｜>"
     return Tagged(
         fixed,
@@ -145,7 +159,13 @@ def _step3() -> Tagged:
 
 
 def _equals(
-    wrapper: str, literal_wrapper: str, *, each: bool, literals: tuple[str, ...] = (), frame: bool = True, line: str = "\n"
+    wrapper: str,
+    literal_wrapper: str,
+    *,
+    each: bool,
+    literals: tuple[str, ...] = (),
+    frame: bool = True,
+    line: str = "\n",
 ) -> Tagged:
     """The family `<function=N><parameter=K>V</parameter></function>`."""
     close = literal_wrapper.replace("<", "</", 1)
@@ -158,18 +178,21 @@ def _equals(
             param=r"""<parameter(?:=|(?P<podd>\s+(?:name\s*=\s*)?))(?P<key>[^<>\n]{1,200})>""",
             param_close=r"</parameter(?:>|(?P<pbad>[\d/ .:;-][^<>\n]{0,7})>|(?P<pcut>)(?=\s*<parameter[=\s]))",
             bare_param="<parameter>",
-            garbled=r"""<(?!/)(?!function|parameter)[A-Za-z_]{3,20}=(?P<gname>NAMES)>(?=\s*<parameter=|\s*</function>)""",
+            garbled=r"""<(?!/)(?!function|parameter)[A-Za-z_]{3,20}=(?P<gname>NAMES)>(?=\s{0,20}<parameter=|\s{0,20}</function>)""",
             call_start=r"<function(?=[=\s])",
             param_start=r"<parameter(?=[=\s>])",
         ),
-        literals=((literal_wrapper, close) if literal_wrapper else ()) + ("<function=", "</function>", "</parameter>", *literals),
+        literals=((literal_wrapper, close) if literal_wrapper else ())
+        + ("<function=", "</function>", "</parameter>", *literals),
         firsts="<",
         write=(
             literal_wrapper + line,
             close,
             "<function={name}>" + line,
             "</function>" + line,
-            f"<parameter={{key}}>{line}{{value}}{line}</parameter>{line}" if frame else "<parameter={key}>{value}</parameter>" + line,
+            f"<parameter={{key}}>{line}{{value}}{line}</parameter>{line}"
+            if frame
+            else "<parameter={key}>{value}</parameter>" + line,
         ),
         newline_frame=True,
         missing_wrapper="open_tag_inferred",
@@ -206,16 +229,23 @@ _MINICPM = Tagged(
 
 _KIMI_K3 = Tagged(
     Tags(
-        wrapper=r"<\|open\|>\s*tools\s*<\|sep\|>",
-        wrapper_close=r"<\|close\|>\s*tools\s*<\|sep\|>",
-        call=r"""<\|open\|>\s*call\s+tool="(?P<name>[^"<>\n]{1,200})"[^<>\n]{0,80}<\|sep\|>""",
-        call_close=r"<\|close\|>\s*call(?P<cbad>[^<>\n]{1,8})?\s*<\|sep\|>",
-        param=r"""<\|open\|>\s*argument\s+key="(?P<key>[^"<>\n]{1,200})"(?P<attrs>[^<>\n]{0,80})<\|sep\|>""",
-        param_close=r"<\|close\|>\s*argument(?P<pbad>[^<>\n]{1,8})?\s*<\|sep\|>",
-        call_start=r"<\|open\|>\s*call\b",
-        param_start=r"<\|open\|>\s*argument\b",
+        wrapper=r"<\|open\|>tools<\|sep\|>",
+        wrapper_close=r"<\|close\|>tools<\|sep\|>",
+        call=r"""<\|open\|>call\s+tool="(?P<name>[^"<>\n]{1,200})"[^<>\n]{0,80}<\|sep\|>""",
+        call_close=r"<\|close\|>call<\|sep\|>",
+        param=r"""<\|open\|>argument\s+key="(?P<key>[^"<>\n]{1,200})"(?P<attrs>[^<>\n]{0,80})<\|sep\|>""",
+        param_close=r"<\|close\|>argument<\|sep\|>",
+        call_start=r"<\|open\|>call ",
+        param_start=r"<\|open\|>argument ",
     ),
-    literals=("<|open|>tools<|sep|>", "<|close|>tools<|sep|>", "<|open|>", "<|close|>", "<|sep|>"),
+    literals=(
+        "<|open|>tools<|sep|>",
+        "<|close|>tools<|sep|>",
+        "<|close|>call<|sep|>",
+        "<|close|>argument<|sep|>",
+        "<|open|>call ",
+        "<|open|>argument ",
+    ),
     firsts="<",
     write=(
         "<|open|>tools<|sep|>",
@@ -231,7 +261,9 @@ _KIMI_K3 = Tagged(
 )
 
 
-def _keyed(wrapper: str, call: str, close: str, sep: str, literals: tuple[str, ...], write: tuple[str, str, str, str, str]) -> Keyed:
+def _keyed(
+    wrapper: str, call: str, close: str, sep: str, literals: tuple[str, ...], write: tuple[str, str, str, str, str]
+) -> Keyed:
     suffix = r"(?::[\w-]{1,40})?"
     return Keyed(
         Tags(
@@ -304,7 +336,11 @@ def _deepseek(fenced: bool) -> Headed:
         write=(
             "<｜tool▁calls▁begin｜>",
             "<｜tool▁call▁begin｜>"
-            + ("function<｜tool▁sep｜>{name}\n```json\n{arguments}\n```" if fenced else "{name}<｜tool▁sep｜>{arguments}")
+            + (
+                "function<｜tool▁sep｜>{name}\n```json\n{arguments}\n```"
+                if fenced
+                else "{name}<｜tool▁sep｜>{arguments}"
+            )
             + "<｜tool▁call▁end｜>",
             "\n" if fenced else "",
             "<｜tool▁calls▁end｜>",
@@ -365,12 +401,9 @@ class Several:
 
     Attributes:
         families: In the order in which they are tried; the first one writes.
-        own: How many of them, from the start, are native; the others are read with `tag_name_fixed`.
-        loose: Pattern of orphans besides those of the families.
     """
 
     families: tuple[Family, ...]
-    loose: str = ""
 
     @cached_property
     def firsts(self) -> str:
@@ -385,7 +418,12 @@ class Several:
 
     def orphans(self) -> str:
         parts = [family.orphans() for family in self.families]
-        return "|".join(part for part in (*parts, self.loose) if part)
+        return "|".join(part for part in parts if part)
+
+    @cached_property
+    def hold(self) -> str:
+        holds = dict.fromkeys(family.hold for family in self.families if family.hold)
+        return "|".join(holds)
 
     def read(self, text: str, pos: int, inside: object | None, context: Context, final: bool) -> Reading:
         if isinstance(inside, tuple):
@@ -444,7 +482,9 @@ _HERMES = JsonCalls(
     newline=True,
     prompt=_PROMPT + '{open}\n{{"name": <name>, "arguments": <arguments>}}\n{close}',
 )
-_LISTS = JsonCalls(opens=("<tool_calls>",), closes=("</tool_calls>",), as_list=True, prompt=_PROMPT + "{open}[...]{close}")
+_LISTS = JsonCalls(
+    opens=("<tool_calls>",), closes=("</tool_calls>",), as_list=True, prompt=_PROMPT + "{open}[...]{close}"
+)
 _NEMOTRON = JsonCalls(
     opens=("<TOOLCALL>",), closes=("</TOOLCALL>",), as_list=True, string_arguments=True,
     result="<TOOL_RESPONSE>[{content}]</TOOL_RESPONSE>", prompt="<AVAILABLE_TOOLS>[{tools}]</AVAILABLE_TOOLS>",
@@ -482,7 +522,11 @@ _INTERNLM = JsonCalls(
     arguments=("parameters", "arguments"), repeat=True, result="{content}", prompt=_PROMPT + "{open}",
 )  # fmt: skip
 _LONGCAT = JsonCalls(
-    opens=("<longcat_tool_call>",), closes=("</longcat_tool_call>",), repeat=True, newline=True, prompt=_PROMPT + "{open}"
+    opens=("<longcat_tool_call>",),
+    closes=("</longcat_tool_call>",),
+    repeat=True,
+    newline=True,
+    prompt=_PROMPT + "{open}",
 )
 _APERTUS = JsonCalls(
     opens=("<|tools_prefix|>",), closes=("<|tools_suffix|>",), as_list=True, keyed=True, prompt=_PROMPT + "{open}"
@@ -537,19 +581,26 @@ _MISTRAL_A = Several((_MISTRAL_ARGS, _MISTRAL_JSON))
 _MISTRAL_J = Several((_MISTRAL_JSON, _MISTRAL_ARGS))
 _AUTO = Several(
     (
-        _HERMES, _QWEN_CODER, _GLM, _ANTHROPIC, _OLMO, _DSML, _MINIMAX, _STEP3_FAMILY, _SEED, _GLIMMER, _MINICPM,
+        _GRANITE_20B, _HERMES, _QWEN_CODER, _GLM, _ANTHROPIC, _OLMO, _DSML, _MINIMAX, _STEP3_FAMILY, _SEED, _GLIMMER, _MINICPM,
         _deepseek(False), _KIMI, _KIMI_K3, _MISTRAL_ARGS, _MISTRAL_JSON, _GRANITE, _PHI_AUTO, _COHERE, _LFM,
         Pythonic(("<|python_start|>",), ("<|python_end|>",)), _LLAMA, _PYTHON_TAG, _GEMMA4, _FUNCTIONGEMMA,
         MarkedElements(), _NEMOTRON, _LISTS, _HY, _INTERNLM, _LONGCAT, _APERTUS, Harmony(),
+        ToolTags(declared_only=True),
     ),
-    loose=r"<\|/tool_calls?\|>",
 )  # fmt: skip
 
 _XML_RECOVERS = (
     "lost envelope or opener", "garbled tag name", "wrong or damaged closer", "missing closer", "doubled closer",
     "damaged argument header", "arguments as one JSON object",
 )  # fmt: skip
-_JSON_RECOVERS = ("missing closer", "doubled braces", "missing last brace", "nested list", "lost markers", "broken inner JSON")
+_JSON_RECOVERS = (
+    "missing closer",
+    "doubled braces",
+    "missing last brace",
+    "nested list",
+    "lost markers",
+    "broken inner JSON",
+)
 
 
 def _row(name: str, models: str, family: Family, example: str, **more: Any) -> Dialect:
@@ -621,7 +672,7 @@ _TABLE: tuple[Dialect, ...] = (
          bare_native=("lines",), shape="the whole reply is N(K=V), one a line", recovers=()),
     _row("harmony", "gpt-oss", Harmony(),
          '<|channel|>commentary to=functions.get_weather <|constrain|>json<|message|>{"city":"Oslo"}<|call|>',
-         controls=(END, CALL, RETURN, "<|endoftext|>"), think=(), thinking_end=THINKING_END, hold=HOLD, bare=("header",),
+         controls=(END, CALL, RETURN, "<|endoftext|>"), think=(), thinking_end=THINKING_END, bare=("header",),
          shape="start, role, channel, recipient, constrain, message, body, call",
          recovers=("recipient in another place", "glued or misspelt header parts", "missing message token",
                    "wrong last bracket", "prose after the body", "wrapped arguments")),
@@ -697,11 +748,11 @@ _TABLE: tuple[Dialect, ...] = (
          bare=(), think=(), shape="the arguments of a call to the one tool given", recovers=("closing markup at a value's end",)),
     _row("auto", "any: decided by the markers seen", _AUTO, f"<tool_call>\n{_OBJECT}\n</tool_call>", prefilled=True,
          controls=(*_CHATML, *_LLAMA_ENDS, *_MISTRAL_ENDS, *_DEEPSEEK_ENDS, *_GEMMA_ENDS, END, CALL, RETURN,
-                   "<|START_RESPONSE|>", "<|END_RESPONSE|>", "<|eom|>"),
+                   "<|START_RESPONSE|>", "<|END_RESPONSE|>", "<|eom|>", "<|/tool_call|>", "<|/tool_calls|>"),
          think=(*_THINK, ("[THINK]", "[/THINK]"), ("<seed:think>", "</seed:think>"),
                 ("<|START_THINKING|>", "<|END_THINKING|>"), ("<|channel>", "<channel|>"),
                 ("<|open|>think<|sep|>", "<|close|>think<|sep|>")),
-         thinking_end=THINKING_END, hold=HOLD, bare=("json", "pythonic"), stray=True, shape="the markers of all the others",
+         thinking_end=THINKING_END, bare=("json", "pythonic"), stray=True, shape="the markers of all the others",
          recovers=()),
 )  # fmt: skip
 

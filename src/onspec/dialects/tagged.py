@@ -9,7 +9,7 @@ from functools import cached_property
 from onspec.contract.toolset import Toolset
 from onspec.dialects.dialect import Context
 from onspec.dialects.draft import NOT_CALL, Block, Draft, Fault, Kind, More, Note, Pair, Reading
-from onspec.dialects.scan import SPACE, JsonScan, json_waker, scan_json, waker
+from onspec.dialects.scan import JsonScan, json_waker, scan_json, waker
 from onspec.dialects.values import is_text
 from onspec.dialects.write import arguments_of, pairs_of, tool_list
 from onspec.errors import InputError
@@ -91,7 +91,9 @@ class Tagged:
     implied_close: bool = False
     typed: bool = False
     tag_end: str = ">"
-    result: str = "<function_results>\n<result>\n<name>{name}</name>\n<output>{content}</output>\n</result>\n</function_results>"
+    result: str = (
+        "<function_results>\n<result>\n<name>{name}</name>\n<output>{content}</output>\n</result>\n</function_results>"
+    )
     prompt: str = ""
     escapes: tuple[str, ...] = field(default=())
 
@@ -161,6 +163,11 @@ class Tagged:
             parts.append(tags.filler)
         return _unnamed("|".join(parts))
 
+    @property
+    def hold(self) -> str:
+        """An opener that is known only by the tag that follows it."""
+        return _GARBLED_HOLD if self.tags.garbled else ""
+
     def orphans(self) -> str:
         tags = self.tags
         closers = [tags.call_close, tags.param_close]
@@ -180,6 +187,8 @@ class Tagged:
             if closing:
                 return Block(closing.end())
             if not self._starts_call(text, at, context):
+                if not final and len(text) - at < HEADER and text[at] in self.firsts:
+                    return More()
                 if at >= len(text):
                     return Block(len(text), notes=[Note("close_tag_added", pos, pos)], whole_text=True)
                 return Block(pos, notes=[Note("close_tag_added", pos, pos)])
@@ -198,6 +207,8 @@ class Tagged:
                 return NOT_CALL
         head = self._head(text, at, context)
         if head is None:
+            if not final and len(text) - at < HEADER and inside is None:
+                return More()
             if re.compile(_unnamed(self.tags.call_start)).match(text, at) if self.tags.call_start else False:
                 return self._headless(text, pos, at, final, wrapped, context)
             if inside is None and not wrapped and self.tags.param_start:
@@ -596,7 +607,9 @@ class Tagged:
         start = re.compile(self.tags.param_start).match(text, at)
         if start is None:
             return None
-        header = re.compile(r"""[=\s]*(?:name\s*=\s*)?["']?([\w.-]{1,100})["']?\s*(:|\n)[ \t]*""").match(text, start.end())
+        header = re.compile(r"""[=\s]*(?:name\s*=\s*)?["']?([\w.-]{1,100})["']?\s*(:|\n)[ \t]*""").match(
+            text, start.end()
+        )
         closing = re.compile(self.tags.param_close).search(text, at)
         if closing is None:
             return None if final else More(waker(self._wakes, text))
@@ -615,7 +628,9 @@ class Tagged:
         open_, close, call_open, call_close, _ = self.write
         parts = [] if self.wrapper_each else [open_]
         for index, call in enumerate(calls, 1):
-            body = "".join(self._argument(call, tools, *pair) for pair in pairs_of(arguments_of(call.name, call.arguments)))
+            body = "".join(
+                self._argument(call, tools, *pair) for pair in pairs_of(arguments_of(call.name, call.arguments))
+            )
             one = call_open.format(name=call.name, index=index) + body + call_close
             parts.append(open_ + one + close if self.wrapper_each else one)
             if self.wrapper_each and index < len(calls):
@@ -644,6 +659,9 @@ class Tagged:
         open_, close, call_open, call_close, argument = self.write
         body = argument.format(key="parameter_name", value="value", string="true", type="string")
         return open_ + call_open.format(name="tool_name", index=1) + body + call_close + close
+
+
+_GARBLED_HOLD = r"""<[\w:｜|.-]{1,40}(?:\s+name\s*)?=\s*"?[^"<>\n]{1,60}"?\s?>\s{0,20}(?:<[^<>\n]{0,80})?"""
 
 
 def _bad(tag: re.Match[str]) -> bool:

@@ -144,3 +144,25 @@ def _value(pair: Pair, tool: Tool | None) -> str:
         return quote(pair.value)
     inner = pair.value.strip()
     return inner if is_json(inner) else quote(pair.value if pair.kind == "json" else inner)
+
+
+_LEAKED = re.compile(r"(?:\s*</[A-Za-z_][\w:.-]{0,60}>)+\s*\Z")
+
+
+def drop_markup(arguments: str, tool: Tool) -> str | None:
+    """The arguments without closing markup at the end of values that are declared as no text; None if there is none."""
+    try:
+        value = orjson.loads(arguments)
+    except ValueError:
+        return None
+    if not isinstance(value, dict):
+        return None
+    changed = False
+    for key, item in value.items():
+        if not isinstance(item, str) or is_text(tool, key):
+            continue
+        leaked = _LEAKED.search(item[-400:])
+        if leaked:
+            value[key] = item[: len(item) - len(leaked[0])]
+            changed = True
+    return orjson.dumps(value).decode() if changed else None
