@@ -13,12 +13,17 @@ from onspec.message import Call, Result
 
 
 class Context:
-    """What a reader may ask about the request: which names and parameters are declared."""
+    """What a reader may ask about the request: which names and parameters are declared.
 
-    __slots__ = ("_known", "names", "tools")
+    Attributes:
+        floor: Closers before this place are known to be part of a value.
+    """
 
-    def __init__(self, tools: Toolset) -> None:
+    __slots__ = ("_known", "floor", "names", "tools")
+
+    def __init__(self, tools: Toolset, floor: int = 0) -> None:
         self.tools = tools
+        self.floor = floor
         self.names = tuple(tools)
         self._known: dict[str, Tool | None] = {}
 
@@ -111,16 +116,18 @@ class Dialect:
 
     name: str
     models: str
-    family: Family
-    example: str
-    think: tuple[tuple[str, str], ...] = (("<think>", "</think>"), ("<thinking>", "</thinking>"))
-    controls: tuple[str, ...] = ()
-    prefilled: bool = False
-    tool_marker_ends_thinking: bool = False
-    fence_is_call: bool = False
-    bare: tuple[str, ...] = ("json",)
-    bare_native: tuple[str, ...] = ()
-    stray: bool = False
-    thinking_end: str = ""
-    shape: str = ""
-    recovers: tuple[str, ...] = field(default_factory=tuple)
+    family: Family = field(repr=False)
+    example: str = field(repr=False)
+    think: tuple[tuple[str, str], ...] = field(
+        default=(("<think>", "</think>"), ("<thinking>", "</thinking>")), repr=False
+    )
+    controls: tuple[str, ...] = field(default=(), repr=False)
+    prefilled: bool = field(default=False, repr=False)
+    tool_marker_ends_thinking: bool = field(default=False, repr=False)
+    fence_is_call: bool = field(default=False, repr=False)
+    bare: tuple[str, ...] = field(default=("json",), repr=False)
+    bare_native: tuple[str, ...] = field(default=(), repr=False)
+    stray: bool = field(default=False, repr=False)
+    thinking_end: str = field(default="", repr=False)
+    shape: str = field(default="", repr=False)
+    recovers: tuple[str, ...] = field(default=(), repr=False)

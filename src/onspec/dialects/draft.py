@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal, Protocol
 
 Kind = Literal["schema", "string", "json"]
 """How a pair's text becomes a value: by the declared type, always as a string, always as JSON."""
@@ -78,6 +78,7 @@ class Block:
         whole_text: Whether the decision needed the end of the text.
         quiet: Whether it is markup without a call in it, which is hidden and means nothing.
         bare: Whether the calls stood without any marker.
+        raw: The reader, where it writes values without escaping, so that a closer in a value may have ended it early.
     """
 
     end: int
@@ -88,6 +89,7 @@ class Block:
     whole_text: bool = False
     quiet: bool = False
     bare: bool = False
+    raw: RawValues | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +101,18 @@ class More:
     """
 
     wake: Callable[[str], bool] | None = None
+
+
+class RawValues(Protocol):
+    """A reader whose values are not escaped."""
+
+    def unmatched(self, text: str, pos: int) -> int:
+        """Where, at or after `pos`, closers stand that nothing opened; -1: nowhere."""
+        ...
+
+    def read(self, text: str, pos: int, inside: object | None, context: Any, final: bool) -> Block | More | NotCall:
+        """As `Family.read`."""
+        ...
 
 
 class NotCall:

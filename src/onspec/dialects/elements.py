@@ -188,7 +188,7 @@ class MarkedElements:
 
     @property
     def hold(self) -> str:
-        return ""
+        return re.escape(NS) + r"(?:<[^<>\n]{0,100})?"
 
     @property
     def firsts(self) -> str:
@@ -202,7 +202,7 @@ class MarkedElements:
         return re.escape(NS) + r"<(?:tool_call>|invoke\b)"
 
     def orphans(self) -> str:
-        return re.escape(NS) + r"(?:</?[^<>\n]{0,100}>?)?"
+        return re.escape(NS) + r"(?:<[^<>\n]{0,100}>)?"
 
     @cached_property
     def _invoke(self) -> re.Pattern[str]:
@@ -246,6 +246,8 @@ class MarkedElements:
         if closing_at is None and not final:
             return More(waker(self._ends, text))
         items, end = self._children(text, invoke.end(), draft, context)
+        if end < 0 and not final:
+            return More(waker(self._ends, text))
         if end < 0:
             return self._refused(text, draft.start, invoke.end(), "cut_off", final, draft.name)
         draft.body = "{" + ", ".join(items) + "}"

@@ -22,6 +22,7 @@ MAX_DEPTH = 100
 
 _HEAD = re.compile(r"\s*+(?P<call>call)?\s*+:?\s*+(?P<name>[^\s{}()<>:,\"']{1,200})\s*+(?P<open>[{(])")
 _KEY = re.compile(r"""\s*+["']?([^\s"'{}()\[\]<>:=,]{1,200})["']?\s*+([:=])\s*+""")
+_KEY_START = re.compile(r"""["']?[^\s"'{}()\[\]<>:=,]{0,200}["']?\s*+""")
 _JSON_STRING = re.compile(r'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
 _WORD = re.compile(r"[^,{}()\[\]<>\"\n]*+")
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
@@ -44,6 +45,7 @@ class _State:
     text: str
     draft: Draft
     context: Context
+    final: bool
 
 
 @dataclass(frozen=True)
@@ -85,12 +87,20 @@ class Gemma:
         return re.compile(re.escape(self.close))
 
     @cached_property
-    def _string_end(self) -> re.Pattern[str]:
-        """The mark that ends a string: what follows it is structural."""
+    def _marks(self) -> re.Pattern[str]:
+        return re.compile(f"{re.escape(self.close)}|{re.escape(self.mark)}")
+
+    @cached_property
+    def _string_ends(self) -> tuple[re.Pattern[str], re.Pattern[str]]:
+        """The mark that ends a string, in a text that goes on and in one that is over: what follows it is structural."""
+        return self._string_end(False), self._string_end(True)
+
+    def _string_end(self, final: bool) -> re.Pattern[str]:
         mark, close = re.escape(self.mark), re.escape(self.close)
         after_value = r"(?:\s*+,\s*+|\s*+)[\"']?[^\s\"'{}()\[\]<>:=,]{1,200}[\"']?\s*+[:=]"
         item = rf"\s*+,\s*+(?:{mark}|[-0-9tfnTFN{{\[\"])"
-        shut = rf"\s*+[}})\]](?=\s*+(?:[,}})\]]|{close}|call:|\Z))"
+        over = r"|\Z" if final else ""
+        shut = rf"\s*+[}})\]](?=\s*+(?:[,}})\]]|{close}|call:{over}))"
         return re.compile(rf"{mark}(?={after_value}|{item}|{shut}|\s*+{close})")
 
     def read(self, text: str, pos: int, inside: object | None, context: Context, final: bool) -> Reading:
@@ -122,10 +132,12 @@ class Gemma:
             draft.notes.append(Note("bracket_style", head.end() - 1, head.end(), "(", "{"))
         if not head["call"]:
             draft.notes.append(Note("tag_name_fixed", gap, head.end(), head[0].strip()))
-        state = _State(text, draft, context)
+        state = _State(text, draft, context, final)
         try:
             draft.body, end = self._object(state, head.end(), _CLOSE[head["open"]], 0)
         except _Cut:
+            if not final:
+                return More(waker(self._marks, text))
             draft.fault, draft.at_end = Fault("cut_off"), True
             draft.end = len(text)
             return Block(len(text), [draft], whole_text=True)
@@ -191,6 +203,8 @@ class Gemma:
                     state.draft.notes.append(Note("separator_inferred", pos, pos, "", ","))
                 else:
                     raise _Bad
+            if len(text) - pos < len(self.mark) and self.mark.startswith(text[pos:]):
+                raise _Cut
             marked = text.startswith(self.mark, pos)
             at = pos + len(self.mark) if marked else pos
             if marked:
@@ -204,7 +218,7 @@ class Gemma:
             else:
                 match = _KEY.match(text, pos)
                 if match is None:
-                    raise _Cut if len(text) - pos < 200 and ":" not in text[pos:] else _Bad
+                    raise _Cut if _KEY_START.fullmatch(text, pos) else _Bad
                 key, pos = match[1], match.end()
                 if match[2] == "=":
                     state.draft.notes.append(Note("separator_inferred", match.start(2), match.end(2), "=", ":"))
@@ -241,11 +255,12 @@ class Gemma:
 
     def _value(self, state: _State, pos: int, depth: int, key: str | None) -> tuple[str, int]:
         text = state.text
-        if pos >= len(text):
+        rest = text[pos : pos + 24]
+        if len(rest) < 24 and (self.mark.startswith(rest) or self.close.startswith(rest)):
             raise _Cut
         if text.startswith(self.mark, pos):
             start = pos + len(self.mark)
-            end = self._string_end.search(text, start)
+            end = self._string_ends[state.final].search(text, start)
             if end is None:
                 raise _Cut
             inner = text[start : end.start()]

@@ -18,6 +18,7 @@ from onspec.message import Call, Result
 MISFIT_REACH = 4000
 """Characters within which a closer must stand for a block without JSON to count as a broken call, not as prose."""
 
+_SOLID = re.compile(r"\S")
 _EXTRA = re.compile(r"[\s}\]]*+")
 
 
@@ -100,6 +101,8 @@ class JsonCalls:
             if scan.end < 0:
                 if scan.stray < 0 and not final:
                     return More(json_waker(scan))
+                if not final and not self._resumes(text, scan.stray):
+                    return More(waker(self._ends, text))
                 self._damaged(text, at, scan, block)
                 break
             drafts, notes = self._values(text, at, scan.end)
@@ -107,11 +110,12 @@ class JsonCalls:
             block.notes += notes
             block.end = scan.end
             after = SPACE.match(text, scan.end).end()  # type: ignore[union-attr]
-            if text[after : after + 1] in (",", ";") and text[after : after + 1]:
+            joined = text[after : after + 1] in (",", ";") and after < len(text)
+            if joined:
                 after = SPACE.match(text, after + 1).end()  # type: ignore[union-attr]
-            if after >= len(text) and not final and self.closes:
-                return More(waker(re.compile(r"\S"), ""))
-            if text[after : after + 1] == "{" and not self.repeat:
+            if after >= len(text) and not final:
+                return More(waker(_SOLID, ""))
+            if text[after : after + 1] == "{" and not self.repeat and (joined or self.closes):
                 at = after
                 continue
             verdict = self._close(text, scan.end, block, final)
@@ -119,6 +123,14 @@ class JsonCalls:
                 return verdict
             break
         return self._finish(block, pos, text)
+
+    @cached_property
+    def _ends(self) -> re.Pattern[str]:
+        return re.compile("|".join(part for part in (self.orphans(), self.opener(())) if part))
+
+    def _resumes(self, text: str, stray: int) -> bool:
+        """Whether a closer, or at the stray character another marker, already stands where the body broke."""
+        return self._opening.match(text, stray) is not None or self._closing.search(text, stray) is not None
 
     def _values(self, text: str, at: int, end: int) -> tuple[list[Draft], list[Note]]:
         return read_values(

@@ -20,6 +20,9 @@ MAX_WHOLE_TEXT_READS = 64
 REACH = 100
 """Longest unfinished marker, in characters, that is held back."""
 
+MAX_REREADS = 4
+"""Times that a reply is read anew because a value went on beyond a closer."""
+
 MIN_HALF = 5
 """Shortest half-written marker at the end of a reply that is hidden."""
 
@@ -118,6 +121,67 @@ def patterns(dialect: Dialect, names: tuple[str, ...]) -> Patterns:
     )
 
 
+class Suspect:
+    """A call whose raw values may have been ended early, with everything after it, until the reply ends.
+
+    A closer inside a value that is not escaped looks like the real one. What tells is the end of the reply: where
+    closers are left over that nothing opened, the value went on to them. With one call before them that gives one
+    reading; with several, any of them may have been part of a value, and all are refused.
+
+    Attributes:
+        family: The reader.
+        inside: The envelope's state before the call.
+        at: Where the call begins, in bytes.
+        held: What had been held back before the call, because it was not known whether it was reasoning.
+        length: The call's length in characters.
+        text: The reply from the call's first character on, in pieces.
+        items: What was read since, the call first.
+    """
+
+    __slots__ = ("at", "family", "held", "inside", "items", "length", "text")
+
+    def __init__(self, family: RawValues, inside: object | None, at: int, held: list[Item] | None, length: int) -> None:
+        self.family = family
+        self.inside = inside
+        self.at = at
+        self.held = held
+        self.length = length
+        self.text: list[str] = []
+        self.items: list[Item] = []
+
+    def settle(self, machine: Machine) -> list[Item]:
+        """What the reply holds from this call on."""
+        items = self.items
+        before = self.held or []
+        text = "".join(self.text)
+        lost = self.family.unmatched(text, self.length)
+        if lost < 0:
+            return [*before, *items]
+        place = self.at + size(text[:lost])
+        calls = [item for item in items if isinstance(item, Found) and item.span[0] < place]
+        if len(calls) == 1:
+            again = self._again(text, lost, machine)
+            if again is not None:
+                return [*before, *again]
+        for call in calls:
+            if call.draft.fault is None:
+                call.draft.fault = Fault("ambiguous_call", "closers are left over after it")
+        return [*before, *items]
+
+    def _again(self, text: str, lost: int, machine: Machine) -> list[Item] | None:
+        """The call read once more, its value reaching to the closers at `lost`; then the rest of the reply."""
+        inside = self.inside[1] if isinstance(self.inside, tuple) else self.inside
+        context = Context(machine.context.tools, floor=lost)
+        block = self.family.read(text, 0, inside, context, True)
+        if not isinstance(block, Block) or len(block.drafts) != 1 or block.drafts[0].fault is not None:
+            return None
+        if block.inside is not None and machine.dialect.family is not self.family:
+            block.inside = (self.family, block.inside)
+        rest = Machine(machine.dialect, machine.context, depth=machine.depth + 1)
+        rest.resume(text, block, self.at)
+        return rest.close()
+
+
 class Machine:
     """Reads one reply in one dialect.
 
@@ -130,7 +194,12 @@ class Machine:
     """
 
     def __init__(
-        self, dialect: Dialect, context: Context, opening: Opening = "closed", marker_ends_thinking: bool = False
+        self,
+        dialect: Dialect,
+        context: Context,
+        opening: Opening = "closed",
+        marker_ends_thinking: bool = False,
+        depth: int = 0,
     ) -> None:
         self.dialect = dialect
         self.context = context
@@ -149,6 +218,8 @@ class Machine:
         self._queue: list[Item] | None = [] if opening == "unknown" else None
         self._out: list[Item] = []
         self._inside: object | None = None
+        self._suspect: Suspect | None = None
+        self.depth = depth
         self._line = Line()
         self._fence = ""
         self._fresh = True  # nothing visible and no call yet
@@ -164,6 +235,8 @@ class Machine:
         if not piece:
             return []
         self._total += len(piece)
+        if self._suspect is not None:
+            self._suspect.text.append(piece)
         if self._waiting:
             self._held.append(piece)
             if self._wake is not None and not self._wake(piece):
@@ -190,7 +263,14 @@ class Machine:
             self._queue = None
         out += self._out
         self._out = []
+        if self._suspect is not None:
+            out += self._suspect.settle(self)
         return out
+
+    def resume(self, text: str, block: Block, at: int) -> None:
+        """Start with a block that was read already, at `at` bytes."""
+        self._buf, self._bytes, self._total = text, at, len(text)
+        self._take(block, 0)
 
     def _run(self, final: bool) -> list[Item]:
         self._waiting, self._wake = False, None
@@ -205,7 +285,9 @@ class Machine:
         return False
 
     def _emit(self, item: Item) -> None:
-        if self._queue is not None:
+        if self._suspect is not None:
+            self._suspect.items.append(item)
+        elif self._queue is not None:
             self._queue.append(item)
         else:
             self._out.append(item)
@@ -335,7 +417,9 @@ class Machine:
         if not final:
             tail = self._patterns.hold.search(buf, max(pos, limit - self._reach))
             if tail:
-                limit = max(pos, tail.start() - 1)
+                limit = tail.start()
+            if limit > pos and may_mention(buf, limit):
+                limit -= 1
         at = pos
         while True:
             closer = self._patterns.thinking.search(buf, at)
@@ -405,8 +489,7 @@ class Machine:
             self._advance(match.end())
             self._removed()
             self._state = "thinking"
-            if self._queue is not None:
-                self._settle_queue()
+            self._settle_queue()
             return True
         prose = self._line.in_sentence(self._buf, match.end(), final)
         if prose is None:
@@ -414,7 +497,7 @@ class Machine:
         if prose:
             self._show(match.end())
             return True
-        if kind == "unthink" and self._queue is not None:
+        if kind == "unthink" and (self._queue is not None or (self._suspect and self._suspect.held is not None)):
             self._rethink()
         span = self._advance(match.end())
         self._removed()
@@ -424,6 +507,9 @@ class Machine:
 
     def _settle_queue(self) -> None:
         """What was held is certain after all."""
+        if self._suspect is not None and self._suspect.held is not None:
+            self._out += self._suspect.held
+            self._suspect.held = None
         if self._queue is not None:
             self._out += self._queue
             self._queue = None
@@ -431,14 +517,17 @@ class Machine:
     def _rethink(self) -> None:
         """A closer without an opener: everything so far was reasoning."""
         self._flush_pad(True)
-        for item in self._queue or ():
+        items = self._queue or []
+        if self._suspect is not None:
+            items = [*(self._suspect.held or []), *self._suspect.items]
+        for item in items:
             if isinstance(item, Shown):
                 self._out.append(Thought(item.text, item.at))
             elif isinstance(item, Found):
                 self._out.append(Thought(item.raw, item.span[0]))
             elif isinstance(item, Thought):
                 self._out.append(item)
-        self._queue = None
+        self._queue = self._suspect = None
         self._fresh = True
 
     def _block(self, start: int, final: bool, match: re.Match[str] | None = None) -> bool:
@@ -528,6 +617,10 @@ class Machine:
             notes = tuple((note, (where[note.start], where[note.end])) for note in draft.notes)
             span = (where[draft.start], where[draft.end])
             self._settle_pad()
+            if block.raw is not None and self._suspect is None and self.depth < MAX_REREADS:
+                held, self._queue = self._queue, None
+                self._suspect = Suspect(block.raw, self._inside, span[0], held, draft.end - draft.start)
+                self._suspect.text.append(self._buf[draft.start :])
             self._emit(Found(draft, span, notes, self._buf[draft.start : draft.end]))
         for note in block.notes:
             self._emit(Remark(note, (where[note.start], where[note.end])))

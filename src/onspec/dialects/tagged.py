@@ -135,8 +135,18 @@ class Tagged:
         return re.compile(self.tags.call_close)
 
     @cached_property
+    def _ends(self) -> re.Pattern[str]:
+        """A closer of a call or of the envelope."""
+        closers = [self.tags.call_close] + ([self.tags.wrapper_close] if self.tags.wrapper else [])
+        return re.compile(_unnamed("|".join(closers)))
+
+    @cached_property
     def _param(self) -> re.Pattern[str]:
         return re.compile(self.tags.param)
+
+    @cached_property
+    def _param_close(self) -> re.Pattern[str]:
+        return re.compile(self.tags.param_close)
 
     @cached_property
     def _gap(self) -> re.Pattern[str]:
@@ -187,7 +197,7 @@ class Tagged:
             if closing:
                 return Block(closing.end())
             if not self._starts_call(text, at, context):
-                if not final and len(text) - at < HEADER and text[at] in self.firsts:
+                if not final and len(text) - at < HEADER and (text[at] in self.firsts or text[pos:at].strip()):
                     return More()
                 if at >= len(text):
                     return Block(len(text), notes=[Note("close_tag_added", pos, pos)], whole_text=True)
@@ -226,7 +236,7 @@ class Tagged:
         if isinstance(end, More):
             return end
         draft.end = end
-        block = Block(end, [draft], whole_text=draft.at_end)
+        block = Block(end, [draft], whole_text=draft.at_end, raw=self)
         if wrapped and not draft.at_end:
             block.inside = Open(True)
             if self.wrapper_each and not isinstance(inside, Open):
@@ -315,19 +325,20 @@ class Tagged:
 
     def _headless(self, text: str, pos: int, at: int, final: bool, wrapped: bool, context: Context) -> Reading:
         """An opener of a call that is never finished: refused, up to the next tag that ends a call."""
-        if not final and len(text) - at < HEADER * 10 and not self._call_close.search(text, at):
+        if not final and len(text) - at < HEADER * 10 and not self._ends.search(text, at):
             return More(waker(self._wakes, text))
         line = text.find("\n", at)
         near = text[at : line if line >= 0 else len(text)]
         if not wrapped and ">" in near:
             return NOT_CALL
-        closing = self._wrapper_close.search(text, at, at + HEADER * 10) if wrapped else None
-        closing = closing or self._call_close.search(text, at, at + HEADER * 10)
+        closing = self._ends.search(text, at, at + HEADER * 10)
         if closing is None and len(text) - at >= HEADER * 10 and not wrapped:
             return NOT_CALL
         end = closing.end() if closing else len(text)
         fault = Fault("no_name") if closing else Fault("cut_off")
-        return Block(end, [Draft("", "", pos, end, fault=fault, at_end=closing is None)], whole_text=closing is None)
+        draft = Draft("", "", pos, end, fault=fault, at_end=closing is None)
+        still = Open(True) if wrapped and closing and not self._wrapper_close.match(text, closing.start()) else None
+        return Block(end, [draft], inside=still, whole_text=closing is None)
 
     def _nameless(self, text: str, pos: int, at: int, final: bool) -> Reading:
         """Arguments without the call they belong to."""
@@ -387,7 +398,7 @@ class Tagged:
 
     def _lost(self, text: str, at: int, draft: Draft, final: bool) -> int | More:
         """What stands here is no argument: the call is refused, up to its closer."""
-        closing = self._call_close.search(text, at) or self._wrapper_close.search(text, at)
+        closing = self._ends.search(text, at)
         if closing is None and not final:
             return More(waker(self._wakes, text))
         draft.fault = Fault("nameless_parameter" if self._near_param(text, at) else "no_body")
@@ -421,6 +432,19 @@ class Tagged:
         draft.at_end = gap >= len(text)
         return scan.end
 
+    def unmatched(self, text: str, pos: int) -> int:
+        """Where, at or after `pos`, a value's closer stands with a call's closer behind it and no opener; -1: nowhere."""
+        params = 0
+        for tag in self._any.finditer(text, pos):
+            if tag.lastgroup in ("po", "bp"):
+                params += 1
+            elif tag.lastgroup == "pc":
+                if params:
+                    params -= 1
+                elif self._call_close.match(text, self._gap.match(text, tag.end()).end()):  # type: ignore[union-attr]
+                    return tag.start()
+        return -1
+
     # -- values ----------------------------------------------------------------------------------------------------
 
     def _value(
@@ -442,7 +466,7 @@ class Tagged:
         begin = param.end()
         place = None
         if balanced:
-            place = self._balanced(text, begin, final)
+            place = self._balanced(text, begin, final, context.floor)
             if isinstance(place, More):
                 return place
             balanced = place is not None
@@ -480,10 +504,12 @@ class Tagged:
             return value[:-1] if value.endswith("\r") else value
         return value[:-1] if loose and value.endswith("\n") else value
 
-    def _balanced(self, text: str, begin: int, final: bool) -> tuple[int, int, list[Note]] | More | None:
+    def _balanced(self, text: str, begin: int, final: bool, floor: int) -> tuple[int, int, list[Note]] | More | None:
         params, calls, wrappers = 1, 0, 0
         for tag in self._any.finditer(text, begin):
             kind = tag.lastgroup
+            if tag.start() < floor:
+                continue
             if kind in ("po", "bp"):
                 params += 1
             elif kind == "co":
@@ -517,7 +543,11 @@ class Tagged:
             elif kind == "wc":
                 if wrappers:
                     wrappers -= 1
-                elif self._own_line(text, tag.start()):
+                    continue
+                verdict = self._ends_call(text, tag.end(), final)
+                if verdict is More:
+                    return More(waker(self._wakes, text))
+                if verdict:
                     return None
         return None if final else More(waker(self._wakes, text))
 
@@ -530,22 +560,44 @@ class Tagged:
                 return (first if end == first else end) if final else More
             if self._undecided(text, gap, final):
                 return More
-            if self._param.match(text, gap) or self._call_close.match(text, gap) or self._near_param(text, gap):
+            if self._param.match(text, gap) or self._near_param(text, gap):
                 return end
+            closing = self._call_close.match(text, gap)
+            if closing:
+                return self._closes_value(text, end, closing.end(), final)
             if end == first and (self._wrapper_close.match(text, gap) or self._call.match(text, gap)):
                 return end
-            again = re.compile(self.tags.param_close).match(text, gap)
+            again = self._param_close.match(text, gap)
             if again is None:
                 return None
             end = again.end()
         return None
 
+    def _closes_value(self, text: str, end: int, after: int, final: bool) -> object:
+        """`end` if a value's closer with a call's closer behind it is real: no further value's closer follows at once."""
+        gap = self._gap.match(text, after).end()  # type: ignore[union-attr]
+        if self._undecided(text, gap, final):
+            return More
+        return None if self._param_close.match(text, gap) else end
+
     def _ends_call(self, text: str, end: int, final: bool) -> object:
-        """Whether a call's closer ends the call: another call, the envelope's closer or no markup at all follows."""
+        """Whether a closer of a call or an envelope, met in an open value, ends the call.
+
+        It does where a call, the envelope's closer or the end follows, and else unless the very next tag is a value's
+        closer in its place: then what stands between is part of the value. `More` if it can't be told yet.
+        """
         gap = self._gap.match(text, end).end()  # type: ignore[union-attr]
         if self._undecided(text, gap, final):
             return More
-        return re.compile(self.tags.param_close).match(text, gap) is None
+        if gap >= len(text) or self._wrapper_close.match(text, gap) or self._call.match(text, gap):
+            return True
+        following = self._any.search(text, gap)
+        if following is None:
+            return True if final else More
+        if following.lastgroup != "pc":
+            return True
+        ending = self._after(text, following.end(), final)
+        return More if ending is More else ending is None
 
     @staticmethod
     def _own_line(text: str, start: int) -> bool:
@@ -557,6 +609,8 @@ class Tagged:
     ) -> tuple[int, int, list[Note]] | More | None:
         for tag in self._any.finditer(text, begin):
             kind, start, end = tag.lastgroup, tag.start(), tag.end()
+            if start < context.floor:
+                continue
             if kind == "pc":
                 ending = self._after(text, end, final)
                 if ending is More:
@@ -577,14 +631,12 @@ class Tagged:
                     continue
                 if wrong is None and not self._own_line(text, start):
                     continue
-            elif kind == "cc":
+            else:
                 verdict = self._ends_call(text, end, final)
                 if verdict is More:
                     return More(waker(self._wakes, text))
                 if not verdict:
                     continue
-            elif wrong is None and not self._own_line(text, start):
-                continue
             if wrong is not None:
                 return wrong, start, [Note("mismatched_close_tag", wrong, start, text[wrong:start].strip())]
             return start, start, [Note("close_tag_added", start, start)]
@@ -645,6 +697,8 @@ class Tagged:
         if string and not self.typed and not is_text(tools.find(call.name).tool, key):
             value = _quoted(value)
         kind = "true" if string else "false"
+        if self.newline_frame and "\n{value}\n" not in self.write[4] and value != value.strip("\r\n"):
+            value = f"\n{value}\n"
         if self.cdata and string and re.search(r"[<>&]", value):
             value = f"<![CDATA[{value}]]>"
         return self.write[4].format(key=key, value=value, string=kind, type=_json_type(value, string))
