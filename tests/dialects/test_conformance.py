@@ -10,17 +10,17 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from onspec import Receiver, Reply, receive
-from onspec.dialects import Dialect
+from onspec.dialects import DIALECTS, Dialect
 from onspec.dialects.dialect import Context
 from onspec.dialects.draft import Block, More
-from onspec.dialects.machine import Machine
+from onspec.dialects.machine import SPARE_WORK, Machine
 from onspec.dialects.render import markers_of, render_calls, render_results
 from onspec.errors import InputError
 from onspec.message import Call, Result
 
 from tests.dialects.texts import IN_BAND, MARKERS, TOOLS, calls, marked_text, plain_text
 
-EVERY = pytest.mark.parametrize("row", IN_BAND, ids=lambda row: row.name)
+EVERY = pytest.mark.parametrize("name", [row.name for row in IN_BAND])
 FEW = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 
 
@@ -73,8 +73,9 @@ def pieces(draw: st.DrawFn, text: str) -> list[Any]:
 @EVERY
 @FEW
 @given(data=st.data())
-def test_a_split_is_invisible(row: Dialect, data: st.DataObject) -> None:
+def test_a_split_is_invisible(name: str, data: st.DataObject) -> None:
     """Any split, inside UTF-8 too, gives the same reply and the same trail."""
+    row = DIALECTS[name]
     text = data.draw(replies(row))
     whole = receive(text, TOOLS, row)
     receiver = Receiver(TOOLS, row)
@@ -87,8 +88,9 @@ def test_a_split_is_invisible(row: Dialect, data: st.DataObject) -> None:
 @EVERY
 @FEW
 @given(data=st.data())
-def test_events_add_up_to_the_reply(row: Dialect, data: st.DataObject) -> None:
+def test_events_add_up_to_the_reply(name: str, data: st.DataObject) -> None:
     """The events of a stream, put together, are the reply: no call twice, no text twice, none lost."""
+    row = DIALECTS[name]
     text = data.draw(replies(row))
     receiver = Receiver(TOOLS, row, thinking="closed")
     events: list[Any] = []
@@ -104,12 +106,13 @@ def test_events_add_up_to_the_reply(row: Dialect, data: st.DataObject) -> None:
 @EVERY
 @FEW
 @given(data=st.data())
-def test_what_is_written_reads_back(row: Dialect, data: st.DataObject) -> None:
+def test_what_is_written_reads_back(name: str, data: st.DataObject) -> None:
     """Calls whose values hold any marker of any dialect read back as they were, with nothing on the trail.
 
     Dialects that escape (JSON, Python, Gemma) can write every value. Those that write values raw refuse to write
     one that would not read back, and only where one of their own markers stands in it.
     """
+    row = DIALECTS[name]
     made = data.draw(calls())
     if row.name == "functionary":
         made = made[:1]
@@ -118,7 +121,7 @@ def test_what_is_written_reads_back(row: Dialect, data: st.DataObject) -> None:
     except InputError:
         held = "".join(call.arguments for call in made)
         assert row.family.literals and _raw(row)
-        assert any(json.dumps(marker, ensure_ascii=False)[1:-1] in held for marker in markers_of(row))
+        assert any(json.dumps(marker, ensure_ascii=False)[1:-1] in held for marker in MARKERS)
         return
     reply = receive(text, TOOLS, row)
     assert [(c.name, json.loads(c.arguments)) for c in reply.calls] == [(c.name, json.loads(c.arguments)) for c in made]
@@ -132,8 +135,9 @@ def _raw(row: Dialect) -> bool:
 @EVERY
 @FEW
 @given(data=st.data())
-def test_every_value_of_plain_text_can_be_written(row: Dialect, data: st.DataObject) -> None:
+def test_every_value_of_plain_text_can_be_written(name: str, data: st.DataObject) -> None:
     """Values without markers are never refused, and the calls that read back are accepted untouched."""
+    row = DIALECTS[name]
     made = data.draw(calls(strings=st.text(alphabet="abc é\n.,'\"\\{}[]&<> ", max_size=20)))
     if row.name == "functionary":
         made = made[:1]
@@ -143,16 +147,18 @@ def test_every_value_of_plain_text_can_be_written(row: Dialect, data: st.DataObj
 
 
 @EVERY
-def test_the_example_is_accepted(row: Dialect) -> None:
+def test_the_example_is_accepted(name: str) -> None:
     """The example of each row is one call, accepted with nothing on the trail."""
+    row = DIALECTS[name]
     reply = receive(row.example, TOOLS, row)
     assert [call.outcome.status for call in reply.calls] == ["accepted"]
     assert (reply.text, reply.trail) == ("", ())
 
 
 @EVERY
-def test_the_example_is_found_without_naming_the_dialect(row: Dialect) -> None:
+def test_the_example_is_found_without_naming_the_dialect(name: str) -> None:
     """`auto` reads every dialect that has a marker of its own."""
+    row = DIALECTS[name]
     if row.name in ("granite_pythonic", "functionary"):
         assert receive(row.example, TOOLS).calls == ()
         return
@@ -160,8 +166,9 @@ def test_the_example_is_found_without_naming_the_dialect(row: Dialect) -> None:
 
 
 @EVERY
-def test_a_fenced_call_between_prose_is_prose(row: Dialect) -> None:
+def test_a_fenced_call_between_prose_is_prose(name: str) -> None:
     """Documentation in a fence is text, and stays as it is."""
+    row = DIALECTS[name]
     if row.name == "harmony":
         pytest.skip("in harmony prose stands in a message of its own; see test_harmony")
     text = f"It is written like this:\n```\n{row.example}\n```\nChange it as needed."
@@ -170,8 +177,9 @@ def test_a_fenced_call_between_prose_is_prose(row: Dialect) -> None:
 
 
 @EVERY
-def test_a_call_in_inline_code_is_prose(row: Dialect) -> None:
+def test_a_call_in_inline_code_is_prose(name: str) -> None:
     """A call in backticks is text, and stays as it is."""
+    row = DIALECTS[name]
     text = f"Write `{row.example}` to call it, then wait."
     reply = receive(text, TOOLS, row)
     assert (reply.text, reply.calls, reply.trail) == (text, (), ())
@@ -179,8 +187,9 @@ def test_a_call_in_inline_code_is_prose(row: Dialect) -> None:
 
 @EVERY
 @pytest.mark.parametrize("quotes", ['""', "''", "“”", "«»", "()"], ids=["double", "single", "curly", "guillemets", "round"])
-def test_a_call_in_quotation_marks_is_prose(row: Dialect, quotes: str) -> None:
+def test_a_call_in_quotation_marks_is_prose(name: str, quotes: str) -> None:
     """The page said "<call>": injected text does not run."""
+    row = DIALECTS[name]
     text = f"The page says {quotes[0]}{row.example}{quotes[1]} and nothing else."
     reply = receive(text, TOOLS, row)
     assert [call.name for call in reply.calls if call.ok] == []
@@ -188,24 +197,27 @@ def test_a_call_in_quotation_marks_is_prose(row: Dialect, quotes: str) -> None:
 
 
 @EVERY
-def test_a_call_in_the_middle_of_a_sentence_is_prose(row: Dialect) -> None:
+def test_a_call_in_the_middle_of_a_sentence_is_prose(name: str) -> None:
     """Prose before and after on the same line: the call is only mentioned."""
+    row = DIALECTS[name]
     text = f"The block {row.example} is what it would write."
     reply = receive(text, TOOLS, row)
     assert [call.name for call in reply.calls if call.ok] == []
 
 
 @EVERY
-def test_a_call_in_a_quoted_line_is_prose(row: Dialect) -> None:
+def test_a_call_in_a_quoted_line_is_prose(name: str) -> None:
     """A line that begins with `>` quotes."""
+    row = DIALECTS[name]
     text = "They wrote:\n> " + row.example.replace("\n", "\n> ") + "\nI will not do that."
     assert [call.name for call in receive(text, TOOLS, row).calls if call.ok] == []
 
 
 @EVERY
 @pytest.mark.parametrize("marker", MARKERS)
-def test_a_marker_in_backticks_loses_nothing(row: Dialect, marker: str) -> None:
+def test_a_marker_in_backticks_loses_nothing(name: str, marker: str) -> None:
     """Every marker can be spoken about in inline code, in every dialect."""
+    row = DIALECTS[name]
     if "\n" in marker:
         return
     text = f"The literal `{marker}` opens something here, and nothing after it is lost."
@@ -214,8 +226,9 @@ def test_a_marker_in_backticks_loses_nothing(row: Dialect, marker: str) -> None:
 
 
 @EVERY
-def test_a_call_in_closed_thinking_is_a_draft(row: Dialect) -> None:
+def test_a_call_in_closed_thinking_is_a_draft(name: str) -> None:
     """A call in reasoning that is followed by an answer is not run, and not shown."""
+    row = DIALECTS[name]
     if not row.think:
         pytest.skip("no reasoning tags")
     opener, closer = row.think[0]
@@ -225,8 +238,9 @@ def test_a_call_in_closed_thinking_is_a_draft(row: Dialect) -> None:
 
 @EVERY
 @pytest.mark.parametrize("closed", [True, False])
-def test_a_call_in_thinking_and_nothing_else_is_refused(row: Dialect, closed: bool) -> None:
+def test_a_call_in_thinking_and_nothing_else_is_refused(name: str, closed: bool) -> None:
     """Reasoning with a call and no answer: the model is told, and nothing runs."""
+    row = DIALECTS[name]
     if not row.think or row.name in ("granite_pythonic", "llama3_json", "xlam"):
         pytest.skip("no reasoning tags, or no marker that could stand in them")
     opener, closer = row.think[0]
@@ -236,8 +250,9 @@ def test_a_call_in_thinking_and_nothing_else_is_refused(row: Dialect, closed: bo
 
 
 @EVERY
-def test_a_model_whose_marker_ends_thinking(row: Dialect) -> None:
+def test_a_model_whose_marker_ends_thinking(name: str) -> None:
     """With the switch, the marker of a call ends reasoning that is open, and the call runs, with a note."""
+    row = DIALECTS[name]
     if not row.think or row.name in ("granite_pythonic", "llama3_json", "xlam", "pythonic", "gemma3", "cline_xml"):
         pytest.skip("no reasoning tags, or no marker that could end them")
     reply = receive(f"{row.think[0][0]}So I call it.\n{row.example}", TOOLS, row, tool_marker_ends_thinking=True)
@@ -247,8 +262,9 @@ def test_a_model_whose_marker_ends_thinking(row: Dialect) -> None:
 
 
 @EVERY
-def test_an_unknown_tool_is_refused(row: Dialect) -> None:
+def test_an_unknown_tool_is_refused(name: str) -> None:
     """A complete call of a tool that is not declared never runs, and its markup is not shown."""
+    row = DIALECTS[name]
     text = row.example.replace("get_weather", "get_whether").replace("read_file", "read_fail")
     reply = receive(text, TOOLS, row)
     assert all(not call.ok for call in reply.calls)
@@ -258,8 +274,9 @@ def test_an_unknown_tool_is_refused(row: Dialect) -> None:
 
 
 @EVERY
-def test_a_cut_call_never_runs(row: Dialect) -> None:
+def test_a_cut_call_never_runs(name: str) -> None:
     """Wherever a call is cut before its arguments are complete, nothing runs; nor with the provider's word that it was cut."""
+    row = DIALECTS[name]
     text = row.example
     complete = max(text.rfind("Oslo"), text.rfind(".md")) + 3
     for end in range(complete):
@@ -270,8 +287,9 @@ def test_a_cut_call_never_runs(row: Dialect) -> None:
 @EVERY
 @FEW
 @given(text=marked_text, finish=st.sampled_from([None, "stop", "length"]))
-def test_nothing_a_model_writes_raises(row: Dialect, text: str, finish: str | None) -> None:
+def test_nothing_a_model_writes_raises(name: str, text: str, finish: str | None) -> None:
     """Any soup of markers gives a reply."""
+    row = DIALECTS[name]
     reply = receive(text, TOOLS, row, finish_reason=finish)
     assert isinstance(reply.text, str)
     for call in reply.calls:
@@ -281,23 +299,26 @@ def test_nothing_a_model_writes_raises(row: Dialect, text: str, finish: str | No
 @EVERY
 @FEW
 @given(text=st.binary(max_size=60))
-def test_bytes_that_are_no_text_do_not_raise(row: Dialect, text: bytes) -> None:
+def test_bytes_that_are_no_text_do_not_raise(name: str, text: bytes) -> None:
     """What is no UTF-8 is shown as U+FFFD."""
+    row = DIALECTS[name]
     receive(text, TOOLS, row).text.encode()
 
 
 @EVERY
 @FEW
 @given(text=st.text(alphabet=st.characters(exclude_characters="<>[]{}()`~|/:=｜\"'\\", exclude_categories=("Cs",)), max_size=200))
-def test_prose_is_shown_as_it_is(row: Dialect, text: str) -> None:
+def test_prose_is_shown_as_it_is(name: str, text: str) -> None:
     """Text without markup is the reply's text, character for character."""
+    row = DIALECTS[name]
     reply = receive(text, TOOLS, row)
     assert (reply.text, reply.thinking, reply.calls, reply.trail) == (text, "", (), ())
 
 
 @EVERY
-def test_a_result_cannot_pose_as_markup(row: Dialect) -> None:
+def test_a_result_cannot_pose_as_markup(name: str) -> None:
     """No marker of the dialect stands in a rendered result's content."""
+    row = DIALECTS[name]
     content = " ".join(markers_of(row))
     rendered = render_results(row, (Result("@" + content + "@", "c1", "read_file"),))
     inside = rendered[rendered.index("@") : rendered.rindex("@")]
@@ -359,9 +380,9 @@ def _with_family(row: Dialect, family: Any) -> Any:
 @EVERY
 @pytest.mark.parametrize("kind", ADVERSARIAL)
 @pytest.mark.parametrize("size", [1_000_000, 37], ids=["whole", "pieces"])
-def test_work_grows_with_the_text(row: Dialect, kind: str, size: int) -> None:
-    """Twice the text, at most about twice the work, for markup made to be read again and again."""
+def test_work_is_linear(name: str, kind: str, size: int) -> None:
+    """Markup made to be read again and again costs a bounded number of looks at each character."""
+    row = DIALECTS[name]
     unit = ADVERSARIAL[kind](row)
-    small = work(row, unit * (6_000 // len(unit)), size)
-    large = work(row, unit * (24_000 // len(unit)), size)
-    assert large <= 6 * small + 400_000
+    text = unit * (24_000 // len(unit))
+    assert work(row, text, size) <= 40 * len(text) + SPARE_WORK

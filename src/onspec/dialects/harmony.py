@@ -25,8 +25,11 @@ ROLES = ("system", "developer", "user", "assistant", "tool")
 TYPES = ("json", "code", "text", "python", "lark", "none")
 NOBODY = frozenset({"assistant", "all", "user", "none"})
 
-MAX_HEADER = 1200
+MAX_HEADER = 400
 """Longest header, in characters; what is longer is no header."""
+
+MAX_SECTIONS = 4
+"""Most channel sections of a header; what has more is no header."""
 
 _STOP = re.compile(r"<\|(?:message|start|end|call|return)\|>")
 _ENDS = re.compile(r"<\|(?:end|call|return|start)\|>")
@@ -277,6 +280,8 @@ class Harmony:
         """A header whose `<|message|>` never came."""
         limit = stop.start() if stop else min(len(text), begin + MAX_HEADER)
         segment = text[begin:limit]
+        if segment.count(CHANNEL) > MAX_SECTIONS:
+            return NOT_CALL
         brace = segment.find("{")
         if brace >= 0:
             header = read_header(segment[:brace], context)

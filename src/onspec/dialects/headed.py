@@ -170,11 +170,11 @@ class Headed:
         if separator is None and brace < 0 and ends is None and not final and len(text) - begin < HEADER:
             return More()
         if separator is not None and (brace < 0 or separator.start() < brace):
-            stop, body = separator.start(), separator.end()
+            stop, body, inferred = separator.start(), separator.end(), False
             if not final and body >= len(text):
                 return More()
         elif brace >= 0 and (ends is None or brace < ends.start()):
-            stop = body = brace
+            stop, body, inferred = brace, brace, True
         else:
             return None
         header = self._name.fullmatch(text[begin:stop].strip())
@@ -183,7 +183,7 @@ class Headed:
         groups = header.groupdict()
         draft.name = groups["name"].strip()
         draft.id = groups.get("id")
-        if stop == body:
+        if inferred:
             if context.tool(draft.name) is None:
                 return None
             draft.notes.append(Note("separator_inferred", stop, stop))

@@ -195,10 +195,10 @@ class JsonCalls:
         """A marker without JSON: a broken call where its closer stands near and ends a line, else prose."""
         if not self.closes:
             return NOT_CALL
-        closing = self._closing.search(text, at, at + MISFIT_REACH)
-        if closing is None:
-            if not final and len(text) - at < MISFIT_REACH:
-                return More(waker(self._closing, text))
+        closing = self._ends.search(text, at, at + MISFIT_REACH)
+        if closing is None and not final and len(text) - at < MISFIT_REACH:
+            return More(waker(self._ends, text))
+        if closing is None or not self._closing.match(text, closing.start()):
             return NOT_CALL
         after = closing.end()
         while after < len(text) and text[after] in " \t":
@@ -220,7 +220,8 @@ class JsonCalls:
             return f"{open_}[{', '.join(objects)}]{close}"
         if self.repeat:
             return "\n".join(f"{open_}{line or ' '}{one}{line}{close}".rstrip() for one in objects)
-        return f"{open_}{line}" + "\n".join(objects) + f"{line}{close}"
+        joint = "\n" if self.closes else "; "
+        return f"{open_}{line}{joint.join(objects)}{line}{close}"
 
     def _object(self, index: int, call: Call) -> str:
         arguments, name = arguments_of(call.name, call.arguments), quote(call.name)

@@ -14,11 +14,15 @@ from onspec.dialects.draft import Block, Draft, Fault, More, NotCall, Note
 from onspec.dialects.quoting import Line, is_mention, may_mention
 from onspec.dialects.scan import SPACE
 
-MAX_WHOLE_TEXT_READS = 64
+MAX_WHOLE_TEXT_READS = 16
 """Blocks that only the end of the text could decide; beyond them the rest is refused as one, so that time stays linear."""
 
 REACH = 100
 """Longest unfinished marker, in characters, that is held back."""
+
+SPARE_WORK = 256 * 1024
+"""Characters that may be read again while a reader waits, besides eight times the text. Beyond that a call becomes
+certain later than it could, never otherwise than it would."""
 
 MAX_REREADS = 4
 """Times that a reply is read anew because a value went on beyond a closer."""
@@ -241,7 +245,7 @@ class Machine:
             self._held.append(piece)
             if self._wake is not None and not self._wake(piece):
                 return []
-            if self._work + self._total > 64 * self._total + (1 << 22):
+            if self._work > SPARE_WORK + 8 * self._total:
                 return []
             self._buf = "".join((self._buf, *self._held))
             self._held.clear()
@@ -699,7 +703,7 @@ class Machine:
 
     def _settle(self) -> None:
         """The end: a half-written marker is hidden, trailing space stays only where nothing was taken out."""
-        self._flush_pad(not self._after_block and not self._fresh)
+        self._flush_pad(not self._after_block)
 
     def _think(self, end: int) -> None:
         if end > self._pos:

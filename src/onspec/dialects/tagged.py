@@ -141,6 +141,12 @@ class Tagged:
         return re.compile(_unnamed("|".join(closers)))
 
     @cached_property
+    def _stops(self) -> re.Pattern[str]:
+        """Where the search for a lost call's end stops: a closer, or the next opener."""
+        opens = [self.tags.call_start or self.tags.call] + ([self.tags.wrapper] if self.tags.wrapper else [])
+        return re.compile("|".join((self._ends.pattern, *(_unnamed(pattern) for pattern in opens))))
+
+    @cached_property
     def _param(self) -> re.Pattern[str]:
         return re.compile(self.tags.param)
 
@@ -325,13 +331,18 @@ class Tagged:
 
     def _headless(self, text: str, pos: int, at: int, final: bool, wrapped: bool, context: Context) -> Reading:
         """An opener of a call that is never finished: refused, up to the next tag that ends a call."""
-        if not final and len(text) - at < HEADER * 10 and not self._ends.search(text, at):
-            return More(waker(self._wakes, text))
+        closing = self._stops.search(text, at + 1, at + HEADER * 10)
+        if closing is None and not final and len(text) - at < HEADER * 10:
+            return More(waker(self._stops, text))
         line = text.find("\n", at)
         near = text[at : line if line >= 0 else len(text)]
         if not wrapped and ">" in near:
             return NOT_CALL
-        closing = self._ends.search(text, at, at + HEADER * 10)
+        if closing is not None and not self._ends.match(text, closing.start()):
+            if not wrapped:
+                return NOT_CALL
+            draft = Draft("", "", pos, closing.start(), fault=Fault("no_name"))
+            return Block(closing.start(), [draft], inside=Open(True))
         if closing is None and len(text) - at >= HEADER * 10 and not wrapped:
             return NOT_CALL
         end = closing.end() if closing else len(text)
@@ -342,10 +353,10 @@ class Tagged:
 
     def _nameless(self, text: str, pos: int, at: int, final: bool) -> Reading:
         """Arguments without the call they belong to."""
-        closing = self._call_close.search(text, at, at + HEADER * 100)
-        if closing is None and not final and len(text) - at < HEADER * 100:
-            return More(waker(self._wakes, text))
-        if closing is None:
+        closing = self._stops.search(text, at, at + HEADER * 10)
+        if closing is None and not final and len(text) - at < HEADER * 10:
+            return More(waker(self._stops, text))
+        if closing is None or not self._call_close.match(text, closing.start()):
             return NOT_CALL
         return Block(closing.end(), [Draft("", "", pos, closing.end(), fault=Fault("no_name"))])
 
