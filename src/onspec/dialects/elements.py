@@ -206,7 +206,7 @@ class MarkedElements:
 
     @cached_property
     def _invoke(self) -> re.Pattern[str]:
-        return re.compile(re.escape(NS) + r'<invoke name="([^"<>]+)"\s*>')
+        return re.compile(re.escape(NS) + r'<invoke name="([^"<>\n]+)"\s*>')
 
     @cached_property
     def _ends(self) -> re.Pattern[str]:
