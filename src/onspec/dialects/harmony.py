@@ -40,6 +40,9 @@ _COMPLETE = (
     r"<\|channel\|>\s*(?:analysis|commentary|final)(?=[\s<])[^<\n]{0,200}(?:<\|constrain\|>[^<\n]{0,40})?<\|message\|>"
 )
 
+_LONE = re.compile(r"<\|channel\|>[^\s<]{1,40}\s?(?:<\|constrain\|>\s?\w{0,20})?<\|message\|>")
+"""A header without `<|start|>` whose channel is unknown: one word, directly behind its token."""
+
 THINKING_END = rf"<\|(?:end|return|call)\|>|(?=<\|start\|>)|(?={_COMPLETE})"
 """Where reasoning ends: a closer, or the next message."""
 
@@ -201,6 +204,8 @@ class Harmony:
         if stop is None or stop[0] != MESSAGE:
             return self._no_message(text, pos, begin, stop, context, final)
         header = read_header(text[begin : stop.start()], context)
+        if begin == pos and header.channel is None and header.recipient is None and not _LONE.match(text, pos):
+            return NOT_CALL
         notes = [Note(rule, pos, stop.end(), text[pos : stop.end()]) for rule in header.rules]
         return self._message(text, pos, stop.end(), header, notes, context, final)
 

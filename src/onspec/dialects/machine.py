@@ -495,7 +495,7 @@ class Machine:
             self._state = "thinking"
             self._settle_queue()
             return True
-        prose = self._line.in_sentence(self._buf, match.end(), final)
+        prose = self._line.in_sentence(self._buf, match.end(), final, token=True)
         if prose is None:
             return self._wait(More())
         if prose:

@@ -66,12 +66,16 @@ class Line:
             before[-1] in _QUOTES or _CODE.search(before) is not None or _QUOTE_LINE.match(self._text) is not None
         )
 
-    def in_sentence(self, text: str, end: int, final: bool) -> bool | None:
-        """Whether markup that ends at `end` is only quoted in this line. None: that depends on what follows."""
+    def in_sentence(self, text: str, end: int, final: bool, token: bool = False) -> bool | None:
+        """Whether markup that ends at `end` is only quoted in this line. None: that depends on what follows.
+
+        Args:
+            token: It is a lone token, which may end a turn also where a call would be quoted.
+        """
         before = self._text.rstrip()
         if not before:
             return False
-        if _CODE.search(before) or _QUOTE_LINE.match(self._text):
+        if not token and (_CODE.search(before) or _QUOTE_LINE.match(self._text)):
             return True
         opener = before[-1] if before[-1] in _QUOTES else ""
         if not opener and not self.mid_sentence():
