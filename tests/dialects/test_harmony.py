@@ -23,7 +23,7 @@ ENCODING = encoding()
 needs_vocabulary = pytest.mark.skipif(ENCODING is None, reason="the package that carries the vocabulary is missing")
 FEW = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 
-PLAIN = st.text(alphabet="abc xyz.,\né{}[]\"'`<>|", max_size=40).filter(lambda text: "```" not in text)
+PLAIN = st.text(alphabet="abc xyz.,\né{}[]\"'<>|", max_size=40)
 
 
 def by_library(text: str) -> tuple[str, str, list[tuple[str, str]]]:

@@ -20,6 +20,9 @@ MAX_WHOLE_TEXT_READS = 16
 REACH = 100
 """Longest unfinished marker, in characters, that is held back."""
 
+LONE_REACH = 60
+"""Characters within which inline code must end for a lone token in it to be only mentioned."""
+
 SPARE_WORK = 256 * 1024
 """Characters that may be read again while a reader waits, besides eight times the text. Beyond that a call becomes
 certain later than it could, never otherwise than it would."""
@@ -478,7 +481,8 @@ class Machine:
     # -- markers ---------------------------------------------------------------------------------------------------
 
     def _marker(self, kind: str, match: re.Match[str], final: bool) -> bool:
-        verdict = self._line.code_end(self._buf, match.start(), match.end(), final)
+        reach = LONE_REACH if kind == "drop" else None
+        verdict = self._line.code_end(self._buf, match.start(), match.end(), final, reach)
         if verdict is None:
             return self._wait(More())
         if verdict:

@@ -97,14 +97,20 @@ class Line:
             return False if final else None
         return text[at] not in "\r\n<"
 
-    def code_end(self, text: str, start: int, end: int, final: bool) -> int | None:
+    def code_end(self, text: str, start: int, end: int, final: bool, reach: int | None = None) -> int | None:
         """Where the inline code ends in which a marker stands; 0: it stands in none. None: not yet known.
 
         Inline code that opens directly before the marker may go on to the end of the paragraph, other only to the
         end of the line.
+
+        Args:
+            reach: Characters within which it must end; None: no limit. A lone token that ends a turn is only mentioned
+                where the code ends soon.
         """
         if not self._tick:
             return 0
+        if reach is not None and len(text) > end + reach:
+            text, final = text[: end + reach], True
         near = (text[start - 1 : start] or self._text[-1:]) == "`"
         pos = end
         while True:
