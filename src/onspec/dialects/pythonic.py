@@ -22,7 +22,7 @@ _NAME = re.compile(r"[A-Za-z_][\w.-]*+")
 _KEYWORD = re.compile(r"\s*+([A-Za-z_]\w*+)\s*+=(?!=)\s*+")
 _STRING = re.compile(
     r"""([rRuU]?)(?:\"\"\"((?:[^"\\]++|\\.|"(?!""))*+)\"\"\"|'''((?:[^'\\]++|\\.|'(?!''))*+)'''"""
-    r"""|"((?:[^"\\\n]++|\\.|\n)*+)"|'((?:[^'\\\n]++|\\.|\n)*+)')""",
+    r"""|"((?:[^"\\]++|\\.)*+)"|'((?:[^'\\]++|\\.)*+)')""",
     re.DOTALL,
 )
 _ATOM = re.compile(r"[-+]?[A-Za-z0-9_.]++(?:(?<=[eE])[-+]?[0-9]++)?")
@@ -76,6 +76,9 @@ def literal(text: str, pos: int, depth: int = 0) -> tuple[str, int]:
         return _mapping(text, pos + 1, depth)
     string = _STRING.match(text, pos)
     if string:
+        written = string[0]
+        if written[0] == '"' and "\\/" not in written and is_json(written):
+            return written, string.end()
         body = next(part for part in string.groups()[1:] if part is not None)
         return quote(_decode(string[1] in ("r", "R"), body)), string.end()
     if char in "\"'" or text[pos + 1 : pos + 2] in ('"', "'"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -113,6 +114,20 @@ class Tagged:
         if tags.wrapper:
             parts += [f"(?P<wc>{tags.wrapper_close})", f"(?P<wo>{tags.wrapper})"]
         return re.compile("|".join(parts))
+
+    @cached_property
+    def _skip(self) -> re.Pattern[str]:
+        """Text up to the next tag, gone over without leaving the regular expression."""
+        return re.compile(rf"[^<]*+(?:(?!{_unnamed(self._any.pattern)})<[^<]*+)*+")
+
+    def _each(self, text: str, pos: int) -> Iterator[re.Match[str]]:
+        """Every tag from `pos` on."""
+        while True:
+            tag = self._any.match(text, self._skip.match(text, pos).end())  # type: ignore[union-attr]
+            if tag is None:
+                return
+            yield tag
+            pos = tag.end() if tag.end() > pos else pos + 1
 
     @cached_property
     def _call(self) -> re.Pattern[str]:
@@ -446,7 +461,7 @@ class Tagged:
     def unmatched(self, text: str, pos: int) -> int:
         """Where, at or after `pos`, a value's closer stands with a call's closer behind it and no opener; -1: nowhere."""
         params = 0
-        for tag in self._any.finditer(text, pos):
+        for tag in self._each(text, pos):
             if tag.lastgroup in ("po", "bp"):
                 params += 1
             elif tag.lastgroup == "pc":
@@ -517,7 +532,7 @@ class Tagged:
 
     def _balanced(self, text: str, begin: int, final: bool, floor: int) -> tuple[int, int, list[Note]] | More | None:
         params, calls, wrappers = 1, 0, 0
-        for tag in self._any.finditer(text, begin):
+        for tag in self._each(text, begin):
             kind = tag.lastgroup
             if tag.start() < floor:
                 continue
@@ -602,7 +617,7 @@ class Tagged:
             return More
         if gap >= len(text) or self._wrapper_close.match(text, gap) or self._call.match(text, gap):
             return True
-        following = self._any.search(text, gap)
+        following = next(self._each(text, gap), None)
         if following is None:
             return True if final else More
         if following.lastgroup != "pc":
@@ -618,7 +633,7 @@ class Tagged:
     def _structural(
         self, text: str, begin: int, draft: Draft, context: Context, final: bool, seen: set[str]
     ) -> tuple[int, int, list[Note]] | More | None:
-        for tag in self._any.finditer(text, begin):
+        for tag in self._each(text, begin):
             kind, start, end = tag.lastgroup, tag.start(), tag.end()
             if start < context.floor:
                 continue
