@@ -33,7 +33,8 @@ TOOL = Tool(
 )
 TOOLS = Toolset([TOOL])
 SENTENCE = "The quick brown fox jumps over the lazy dog, and then it rests for a while in the shade of an old tree.\n"
-CODE = "def area(r):\n    if r < 0 and r > -1:\n        return [x for x in {1: 'a'}.items()]\n    return 3.14 * r ** 2  # µ\n\n"
+CODE = "def area(r):\n    if r < 0 and r > -1:\n        return [x for x in {1: 'a'}.items()]\n"
+CODE += "    return 3.14 * r ** 2  # µ\n\n"
 
 
 def rate(work: Callable[[], Any], size: int, repeat: int) -> float:
@@ -135,11 +136,14 @@ def main() -> None:
             "event, prose": per_event(row, prose[:40_000], repeat),
             "event, body": per_event(row, short, repeat),
         }
-        print(f"{row.name:<18}" + "".join(f"{v:>{w}.1f}" for v, w in zip(rows[row.name].values(), (12, 12, 16, 16), strict=True)))
+        print(
+            f"{row.name:<18}"
+            + "".join(f"{v:>{w}.1f}" for v, w in zip(rows[row.name].values(), (12, 12, 16, 16), strict=True))
+        )
     for key, better in (("prose", min), ("body", min), ("event, prose", max), ("event, body", max)):
         name = better(rows, key=lambda one, key=key: rows[one][key])
         print(f"slowest, {key}: {name} {rows[name][key]:.1f}")
-    harmony = "<|channel|>analysis<|message|>" + prose[:size // 4] + "<|end|><|start|>assistant"
+    harmony = "<|channel|>analysis<|message|>" + prose[: size // 4] + "<|end|><|start|>assistant"
     harmony += render_calls(DIALECTS["harmony"], (Call("write_file", body),), TOOLS).removeprefix("<|start|>assistant")
     ours = rate(lambda: receive(harmony, TOOLS, "harmony"), len(harmony.encode()), repeat)
     figures: dict[str, Any] = {"rows": rows, "harmony": {"onspec, text given, calls checked": ours}}

@@ -98,7 +98,7 @@ class Receiver:
         thinking: Where the reply starts: `closed` (outside reasoning), `open` (the prompt opened it), or `unknown`.
             None takes what the dialect says. While it is `unknown` no event is certain before a closer of reasoning or
             the end, so nothing is returned before; say `closed` or `open` where the prompt tells, to have text at once.
-        tool_marker_ends_thinking: Whether the marker of a call inside open reasoning ends it. None: as the dialect says.
+        tool_marker_ends_thinking: Whether a call's marker inside open reasoning ends it. None: as the dialect says.
         model: Name of the model, for `dialect="auto"`.
 
     Raises:

@@ -17,7 +17,6 @@ from onspec.dialects.machine import SPARE_WORK, Machine
 from onspec.dialects.render import markers_of, render_calls, render_results
 from onspec.errors import InputError
 from onspec.message import Call, Result
-
 from tests.dialects.texts import IN_BAND, MARKERS, TOOLS, calls, marked_text, plain_text
 
 EVERY = pytest.mark.parametrize("name", [row.name for row in IN_BAND])
@@ -27,7 +26,8 @@ FEW = settings(max_examples=25, deadline=None, suppress_health_check=list(Health
 def summary(reply: Reply) -> Any:
     """All that a reply says, in a form that can be compared."""
     found = [
-        (c.name, c.arguments, c.span, c.id, c.outcome.status, [v.code for v in c.outcome.violations]) for c in reply.calls
+        (c.name, c.arguments, c.span, c.id, c.outcome.status, [v.code for v in c.outcome.violations])
+        for c in reply.calls
     ]
     return reply.text, reply.thinking, found, [(r.rule, r.span, r.before, r.after) for r in reply.trail]
 
@@ -120,7 +120,7 @@ def test_what_is_written_reads_back(name: str, data: st.DataObject) -> None:
         text = render_calls(row, made, TOOLS)
     except InputError:
         held = "".join(call.arguments for call in made)
-        assert row.family.literals and _raw(row)
+        assert _raw(row)
         assert any(json.dumps(marker, ensure_ascii=False)[1:-1] in held for marker in MARKERS)
         return
     reply = receive(text, TOOLS, row)
@@ -186,7 +186,9 @@ def test_a_call_in_inline_code_is_prose(name: str) -> None:
 
 
 @EVERY
-@pytest.mark.parametrize("quotes", ['""', "''", "“”", "«»", "()"], ids=["double", "single", "curly", "guillemets", "round"])
+@pytest.mark.parametrize(
+    "quotes", ['""', "''", "“”", "«»", "()"], ids=["double", "single", "curly", "guillemets", "round"]
+)
 def test_a_call_in_quotation_marks_is_prose(name: str, quotes: str) -> None:
     """The page said "<call>": injected text does not run."""
     row = DIALECTS[name]
@@ -275,7 +277,7 @@ def test_an_unknown_tool_is_refused(name: str) -> None:
 
 @EVERY
 def test_a_cut_call_never_runs(name: str) -> None:
-    """Wherever a call is cut before its arguments are complete, nothing runs; nor with the provider's word that it was cut."""
+    """Wherever a call is cut before its arguments are complete, nothing runs."""
     row = DIALECTS[name]
     text = row.example
     complete = max(text.rfind("Oslo"), text.rfind(".md")) + 3
@@ -307,7 +309,11 @@ def test_bytes_that_are_no_text_do_not_raise(name: str, text: bytes) -> None:
 
 @EVERY
 @FEW
-@given(text=st.text(alphabet=st.characters(exclude_characters="<>[]{}()`~|/:=｜\"'\\", exclude_categories=("Cs",)), max_size=200))
+@given(
+    text=st.text(
+        alphabet=st.characters(exclude_characters="<>[]{}()`~|/:=｜\"'\\", exclude_categories=("Cs",)), max_size=200
+    )
+)
 def test_prose_is_shown_as_it_is(name: str, text: str) -> None:
     """Text without markup is the reply's text, character for character."""
     row = DIALECTS[name]

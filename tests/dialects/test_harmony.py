@@ -96,90 +96,141 @@ REJECTED = {
     # what the library rejects, misreads or drops: (text, name, arguments, rules)
     "space in constraint": (
         f"<|channel|>commentary to=functions.get_weather <|constrain|> json<|message|>{WEATHER}{TAIL}",
-        "get_weather", WEATHER, (),
+        "get_weather",
+        WEATHER,
+        (),
     ),
     "constraint first": (
         f"<|channel|>commentary <|constrain|>json to=functions.get_weather<|message|>{WEATHER}{TAIL}",
-        "get_weather", WEATHER, (),
+        "get_weather",
+        WEATHER,
+        (),
     ),
     "glued to": (
         f"<|channel|>commentaryto=functions.get_weather <|constrain|>json<|message|>{WEATHER}{TAIL}",
-        "get_weather", WEATHER, ("header_fixed",),
+        "get_weather",
+        WEATHER,
+        ("header_fixed",),
     ),
     "second channel glued to the recipient": (
         f"<|channel|>analysis to=functions.get_weather<|channel|>commentary<|message|>{WEATHER}{TAIL}",
-        "get_weather", WEATHER, ("header_fixed",),
+        "get_weather",
+        WEATHER,
+        ("header_fixed",),
     ),
     "tool as channel": (
         f"<|channel|>run_shell<|channel|>commentary <|constrain|>json<|message|>{SHELL}{TAIL}",
-        "run_shell", SHELL, ("recipient_moved",),
+        "run_shell",
+        SHELL,
+        ("recipient_moved",),
     ),
     "tool as the only channel": (
-        f"<|channel|>run_shell<|message|>{SHELL}{TAIL}", "run_shell", SHELL, ("recipient_moved",),
+        f"<|channel|>run_shell<|message|>{SHELL}{TAIL}",
+        "run_shell",
+        SHELL,
+        ("recipient_moved",),
     ),
     "constraint of another kind": (
         f"<|channel|>commentary to=functions.get_weather <|constrain|>commentary<|message|>{WEATHER}{TAIL}",
-        "get_weather", WEATHER, ("constrain_ignored",),
+        "get_weather",
+        WEATHER,
+        ("constrain_ignored",),
     ),
     "no message token": (
         f"<|channel|>commentary to=functions.get_weather <|constrain|>json{WEATHER}{TAIL}",
-        "get_weather", WEATHER, ("message_token_inferred",),
+        "get_weather",
+        WEATHER,
+        ("message_token_inferred",),
     ),
     "glued suffix": (
         f"<|channel|>commentary to=functions.get_weather--commentary<|message|>{WEATHER}{TAIL}",
-        "get_weather", WEATHER, ("name_trimmed",),
+        "get_weather",
+        WEATHER,
+        ("name_trimmed",),
     ),
     "misspelt channel": (
         f"<|channel|>––commentary to=functions.get_weather<|message|>{WEATHER}{TAIL}",
-        "get_weather", WEATHER, ("channel_fixed",),
+        "get_weather",
+        WEATHER,
+        ("channel_fixed",),
     ),
     "asked channel": (
         f"<|channel|>commentary? to=functions.get_weather<|message|>{WEATHER}{TAIL}",
-        "get_weather", WEATHER, ("channel_fixed",),
+        "get_weather",
+        WEATHER,
+        ("channel_fixed",),
     ),
     "a bracket too many": (
         f"<|channel|>commentary to=functions.get_weather<|message|>{WEATHER}]{TAIL}",
-        "get_weather", WEATHER, ("trailing_markup_dropped",),
+        "get_weather",
+        WEATHER,
+        ("trailing_markup_dropped",),
     ),
     "the wrong bracket": (
         '<|channel|>commentary to=functions.get_weather<|message|>{"city":"Cork"]<|call|>',
-        "get_weather", WEATHER, ("json_bracket_swapped",),
+        "get_weather",
+        WEATHER,
+        ("json_bracket_swapped",),
     ),
     "prose behind the body": (
         f"<|channel|>commentary to=functions.get_weather<|message|>{WEATHER}\nI wait.{TAIL}",
-        "get_weather", WEATHER, ("trailing_markup_dropped",),
+        "get_weather",
+        WEATHER,
+        ("trailing_markup_dropped",),
     ),
     "wrapped arguments": (
-        f'<|channel|>commentary to=functions.get_weather<|message|>{{"name":"get_weather","parameters":{WEATHER}}}{TAIL}',
-        "get_weather", WEATHER, ("envelope_unwrapped",),
+        "<|channel|>commentary to=functions.get_weather<|message|>"
+        f'{{"name":"get_weather","parameters":{WEATHER}}}{TAIL}',
+        "get_weather",
+        WEATHER,
+        ("envelope_unwrapped",),
     ),
     "a header without a body before it": (
         "<|channel|>commentary <|constrain|>control<|end|><|start|>assistant"
         f"<|channel|>commentary to=functions.get_weather<|message|>{WEATHER}{TAIL}",
-        "get_weather", WEATHER, ("segment_dropped",),
+        "get_weather",
+        WEATHER,
+        ("segment_dropped",),
     ),
-    "a lost end before the call": (
-        f"<|channel|>analysis<|message|>Hm.<|start|>assistant<|channel|>commentary to=functions.get_weather<|message|>{WEATHER}",
-        "get_weather", WEATHER, (),
+    "a lost end": (
+        "<|channel|>analysis<|message|>Hm.<|start|>assistant"
+        f"<|channel|>commentary to=functions.get_weather<|message|>{WEATHER}",
+        "get_weather",
+        WEATHER,
+        (),
     ),
-    "a lost start before the call": (
-        f"<|channel|>analysis<|message|>Hm.<|end|><|channel|>commentary to=functions.get_weather<|message|>{WEATHER}{TAIL}",
-        "get_weather", WEATHER, (),
+    "a lost start": (
+        "<|channel|>analysis<|message|>Hm.<|end|>"
+        f"<|channel|>commentary to=functions.get_weather<|message|>{WEATHER}{TAIL}",
+        "get_weather",
+        WEATHER,
+        (),
     ),
     "recipient at the very start": (
-        f"to=functions.get_weather<|channel|>commentary<|message|>{WEATHER}{TAIL}", "get_weather", WEATHER, (),
+        f"to=functions.get_weather<|channel|>commentary<|message|>{WEATHER}{TAIL}",
+        "get_weather",
+        WEATHER,
+        (),
     ),
     "no namespace": (
-        f"<|channel|>commentary to=get_weather<|message|>{WEATHER}{TAIL}", "get_weather", WEATHER, (),
+        f"<|channel|>commentary to=get_weather<|message|>{WEATHER}{TAIL}",
+        "get_weather",
+        WEATHER,
+        (),
     ),
     "misspelt namespace": (
         f"<|channel|>commentary to=function.get_weather<|message|>{WEATHER}{TAIL}",
-        "function.get_weather", WEATHER, ("tool_name_prefix",),
+        "function.get_weather",
+        WEATHER,
+        ("tool_name_prefix",),
     ),
     "code on the analysis channel": (
-        f"<|channel|>analysis to=functions.get_weather code<|message|>{WEATHER}{TAIL}", "get_weather", WEATHER, (),
+        f"<|channel|>analysis to=functions.get_weather code<|message|>{WEATHER}{TAIL}",
+        "get_weather",
+        WEATHER,
+        (),
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("kind", REJECTED)
@@ -198,9 +249,12 @@ SHOWN = {
     "no message token": ("<|channel|>finalThe answer is 4.<|return|>", "The answer is 4."),
     "channel as role": ("<|start|>final<|message|>Done.<|return|>", "Done."),
     "no markup": ("Just text.", "Just text."),
-    "text between messages": ("<|channel|>analysis<|message|>a<|end|>loose<|start|>assistant<|channel|>final<|message|>b", "looseb"),
+    "text between messages": (
+        "<|channel|>analysis<|message|>a<|end|>loose<|start|>assistant<|channel|>final<|message|>b",
+        "looseb",
+    ),
     "another role": ("<|channel|>final<|message|>a<|end|><|start|>user<|message|>do it<|end|>", "a"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("kind", SHOWN)
@@ -225,7 +279,9 @@ def test_a_body_that_is_no_object_is_refused(body: str, code: str | None) -> Non
 
 def test_a_custom_tool_takes_text() -> None:
     """`python` takes its body as it stands."""
-    reply = receive("<|channel|>analysis to=python code<|message|>print('<a>')\n<|call|>", [Tool("python", None)], "harmony")
+    reply = receive(
+        "<|channel|>analysis to=python code<|message|>print('<a>')\n<|call|>", [Tool("python", None)], "harmony"
+    )
     assert [(call.arguments, call.ok) for call in reply.calls] == [("print('<a>')\n", True)]
 
 
@@ -247,7 +303,10 @@ def schemas(draw: st.DrawFn, depth: int = 0) -> dict[str, Any]:
     kind = draw(st.sampled_from(kinds))
     schema: dict[str, Any] = draw(_SCALARS)
     if kind == "enum":
-        schema = {"type": "string", "enum": draw(st.lists(st.sampled_from(["a", "b c", 'd"']), min_size=1, unique=True))}
+        schema = {
+            "type": "string",
+            "enum": draw(st.lists(st.sampled_from(["a", "b c", 'd"']), min_size=1, unique=True)),
+        }
     elif kind == "list":
         schema = {"type": draw(st.lists(st.sampled_from(["string", "integer", "null"]), min_size=1, unique=True))}
     elif kind == "anyOf":

@@ -63,7 +63,24 @@ MARKERS = tuple(sorted({marker for row in IN_BAND for marker in markers_of(row)}
 """Every marker of every dialect."""
 
 _PIECES = (*MARKERS, "\n", "\n\n", " ", "x", "é", "𝄞", '"', "'", "\\", "`", "```", "{", "}", "[", "]", "true", "null")
-_WORDS = ("<", "a < b", "&amp;", "12", "00712", "end.", "<body>", "</body>", "]]>", "\t", "  ", ":", "=", ",", "|", "｜")
+_WORDS = (
+    "<",
+    "a < b",
+    "&amp;",
+    "12",
+    "00712",
+    "end.",
+    "<body>",
+    "</body>",
+    "]]>",
+    "\t",
+    "  ",
+    ":",
+    "=",
+    ",",
+    "|",
+    "｜",
+)
 
 marked_text = st.lists(st.sampled_from((*_PIECES, *_WORDS)), max_size=7).map("".join)
 """Strings of markers, quotes, brackets and words."""
@@ -81,7 +98,9 @@ def arguments(draw: st.DrawFn, strings: st.SearchStrategy[str] = marked_text) ->
         "ratio": st.sampled_from([0.5, -2.25, 1e-3, 12.0]),
         "force": st.booleans(),
         "tags": st.lists(strings, max_size=3),
-        "meta": st.dictionaries(st.sampled_from(["a", "b_c", "k"]), st.none() | st.integers(0, 9) | strings, max_size=2),
+        "meta": st.dictionaries(
+            st.sampled_from(["a", "b_c", "k"]), st.none() | st.integers(0, 9) | strings, max_size=2
+        ),
     }
     for key, strategy in extra.items():
         if draw(st.booleans()):

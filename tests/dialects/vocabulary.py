@@ -1,4 +1,4 @@
-"""The encoding of `openai-harmony`, with its vocabulary taken from an installed package, so that nothing is downloaded."""
+"""The encoding of `openai-harmony`, its vocabulary taken from an installed package: nothing is downloaded."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ class Family(Protocol):
 
     @property
     def hold(self) -> str:
-        """Regular expression of what, at the end of the text so far, may still become a marker; "" for nothing special."""
+        """Regular expression of what, at the end of the text so far, may still become a marker."""
         ...
 
     @property
@@ -109,7 +109,7 @@ class Dialect:
         bare: Forms without any marker that count when they are the whole reply: `json`, `pythonic`, `lines`.
         bare_native: Those of `bare` that are this dialect's own way, not a lost marker.
         stray: Whether a lone word may stand in place of a lost envelope opener.
-        thinking_end: Further pattern of where reasoning ends; it may be zero-width, and then the next marker stands there.
+        thinking_end: Further pattern of where reasoning ends; where it is zero-width, the next marker stands there.
         shape: The markers, for people.
         recovers: What is recovered, for people.
     """

@@ -12,7 +12,7 @@ Kind = Literal["schema", "string", "json"]
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """One leniency a reader took: a row of `rules.RULES`, with the place (characters of the text read) and what stood there."""
+    """One leniency a reader took: a row of `rules.RULES`, its place (in characters of the text), what stood there."""
 
     rule: str
     start: int

@@ -81,9 +81,10 @@ class ToolTags:
             return Block(
                 len(text), [Draft(name, "", pos, len(text), fault=Fault("cut_off"), at_end=True)], whole_text=True
             )
-        draft = Draft(name, self._pairs(text, tag.end(), end, name, context), pos, end + len(name) + 3)
-        if draft.body is None:
-            draft.body, draft.fault = "", Fault("no_body")
+        pairs = self._pairs(text, tag.end(), end, name, context)
+        draft = Draft(name, pairs or [], pos, end + len(name) + 3)
+        if pairs is None:
+            draft.fault = Fault("no_body")
         return Block(draft.end, [draft])
 
     def _unknown(self, text: str, pos: int, tag: re.Match[str], end: int | None, context: Context) -> Reading:

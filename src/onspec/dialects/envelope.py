@@ -93,9 +93,9 @@ def read_envelope(
         return draft
     draft.name = unquote(found[name_key])
     draft.id = next((unquote(found[key]) for key in IDS if found.get(key, "").startswith('"')), None)
-    for key, native in ((name_key, names), (body_key, arguments)):
-        if key is not None and key not in native:
-            draft.notes.append(Note("envelope_key_fixed", start, end, key, native[0]))
+    for written_key, native in ((name_key, names), (body_key, arguments)):
+        if written_key is not None and written_key not in native:
+            draft.notes.append(Note("envelope_key_fixed", start, end, written_key, native[0]))
     extra = [key for key in found if key not in (name_key, body_key) and key not in HARMLESS]
     if clash in (name_key, body_key) and clash:
         draft.fault = Fault("ambiguous_call", f"two values for {clash}")

@@ -92,7 +92,7 @@ class Gemma:
 
     @cached_property
     def _string_ends(self) -> tuple[re.Pattern[str], re.Pattern[str]]:
-        """The mark that ends a string, in a text that goes on and in one that is over: what follows it is structural."""
+        """The mark that ends a string, in a text that goes on and in one that is over: what follows is structural."""
         return self._string_end(False), self._string_end(True)
 
     def _string_end(self, final: bool) -> re.Pattern[str]:

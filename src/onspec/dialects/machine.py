@@ -10,12 +10,12 @@ from typing import Literal
 
 from onspec.dialects.bare import read_bare, read_fence
 from onspec.dialects.dialect import Context, Dialect
-from onspec.dialects.draft import Block, Draft, Fault, More, NotCall, Note
+from onspec.dialects.draft import Block, Draft, Fault, More, NotCall, Note, RawValues
 from onspec.dialects.quoting import Line, is_mention, may_mention
 from onspec.dialects.scan import SPACE
 
 MAX_WHOLE_TEXT_READS = 16
-"""Blocks that only the end of the text could decide; beyond them the rest is refused as one, so that time stays linear."""
+"""Blocks that only the end of the text could decide; beyond them the rest is refused as one, for linear time."""
 
 REACH = 100
 """Longest unfinished marker, in characters, that is held back."""
@@ -182,7 +182,8 @@ class Suspect:
         block = self.family.read(text, 0, inside, context, True)
         if not isinstance(block, Block) or len(block.drafts) != 1 or block.drafts[0].fault is not None:
             return None
-        if block.inside is not None and machine.dialect.family is not self.family:
+        several: object = machine.dialect.family
+        if block.inside is not None and several is not self.family:
             block.inside = (self.family, block.inside)
         rest = Machine(machine.dialect, machine.context, depth=machine.depth + 1)
         rest.resume(text, block, self.at)

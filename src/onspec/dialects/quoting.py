@@ -60,7 +60,7 @@ class Line:
         return bool(before) and before[-1] not in _ENDS
 
     def in_quotes(self) -> bool:
-        """Whether what follows is in quotation marks, a code element or a quoted line, as far as can be seen from here."""
+        """Whether what follows is in quotation marks, a code element or a quoted line, as far as one sees here."""
         before = self._text.rstrip()
         return bool(before) and (
             before[-1] in _QUOTES or _CODE.search(before) is not None or _QUOTE_LINE.match(self._text) is not None

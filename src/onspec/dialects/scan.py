@@ -92,7 +92,7 @@ def scan_json(text: str, pos: int) -> JsonScan:
 
 
 def members(text: str, pos: int = 0) -> Iterator[tuple[str, int, int]]:
-    """Keys of the object that begins at `pos`, each with the place of its value; tolerant, and ends where it can't go on."""
+    """Keys of the object that begins at `pos`, each with the place of its value; it ends where it can't go on."""
     pos += 1
     while True:
         key = _KEY.match(text, pos)
@@ -155,7 +155,7 @@ def undouble(text: str) -> str | None:
 
 
 def waker(pattern: re.Pattern[str], text: str, reach: int = 48) -> Callable[[str], bool]:
-    """A wake function that answers True when `pattern` occurs in new text or in the last `reach` characters before it."""
+    """A wake function that answers True when `pattern` occurs in new text or the last `reach` characters before."""
     edge = text[-reach:]
 
     def wake(piece: str) -> bool:

@@ -1,10 +1,10 @@
-"""Dialects that write every argument in a tag of its own: invoke and parameter, function and parameter, call and argument."""
+"""Dialects that write every argument in a tag of its own."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 
 from onspec.contract.toolset import Toolset
@@ -19,6 +19,11 @@ from onspec.message import Call, Result
 _WRONG = re.compile(r"</([A-Za-z_][\w:.-]{0,39})>\s*\Z")
 _CDATA = re.compile(r"\s*<!\[CDATA\[(.*?)\]\]>\s*\Z", re.DOTALL)
 _SAID = re.compile(r"""(?:string|type)\s*=\s*["'](\w+)["']""")
+RESULTS = (
+    "<function_results>\n<result>\n<name>{name}</name>\n<output>{content}</output>\n</result>\n</function_results>"
+)
+"""How results stand in the prompt of most of these dialects."""
+
 HEADER = 400
 """Longest opening tag, in characters."""
 
@@ -92,11 +97,8 @@ class Tagged:
     implied_close: bool = False
     typed: bool = False
     tag_end: str = ">"
-    result: str = (
-        "<function_results>\n<result>\n<name>{name}</name>\n<output>{content}</output>\n</result>\n</function_results>"
-    )
+    result: str = RESULTS
     prompt: str = ""
-    escapes: tuple[str, ...] = field(default=())
 
     # -- patterns --------------------------------------------------------------------------------------------------
 
@@ -242,9 +244,8 @@ class Tagged:
                 return More()
             if re.compile(_unnamed(self.tags.call_start)).match(text, at) if self.tags.call_start else False:
                 return self._headless(text, pos, at, final, wrapped, context)
-            if inside is None and not wrapped and self.tags.param_start:
-                if re.compile(self.tags.param_start).match(text, at):
-                    return self._nameless(text, pos, at, final)
+            if inside is None and not wrapped and self._near_param(text, at):
+                return self._nameless(text, pos, at, final)
             return NOT_CALL
         name, begin, head_notes = head
         if inside is None and not wrapped and context.tool(name) is None and not self._closes_later(text, begin):
@@ -407,10 +408,10 @@ class Tagged:
                 if closing.groupdict().get("cbad"):
                     draft.notes.append(Note("close_tag_fixed", gap, closing.end(), closing[0]))
                 return closing.end()
-            if self._wrapper_close.match(text, gap) or self._starts_call(text, gap, context):
-                if pairs or wrapped:
-                    draft.notes.append(Note("close_tag_added", at, at))
-                    return at
+            ended = self._wrapper_close.match(text, gap) or self._starts_call(text, gap, context)
+            if ended and (pairs or wrapped):
+                draft.notes.append(Note("close_tag_added", at, at))
+                return at
             if text[gap] == "{" and not pairs:
                 return self._json_body(text, gap, draft, final)
             fixed = self._fixed_param(text, gap, draft, context, final)
@@ -459,7 +460,7 @@ class Tagged:
         return scan.end
 
     def unmatched(self, text: str, pos: int) -> int:
-        """Where, at or after `pos`, a value's closer stands with a call's closer behind it and no opener; -1: nowhere."""
+        """Where, at or after `pos`, a value's closer stands before a call's closer and has no opener; -1: nowhere."""
         params = 0
         for tag in self._each(text, pos):
             if tag.lastgroup in ("po", "bp"):
@@ -490,7 +491,7 @@ class Tagged:
         before the call ends, the value was not closed properly: it ends at the first structural sign of an end.
         """
         begin = param.end()
-        place = None
+        place: tuple[int, int, list[Note]] | More | None = None
         if balanced:
             place = self._balanced(text, begin, final, context.floor)
             if isinstance(place, More):
@@ -498,8 +499,8 @@ class Tagged:
             balanced = place is not None
         if place is None:
             place = self._structural(text, begin, draft, context, final, seen)
-            if place is None or isinstance(place, More):
-                return place
+        if place is None or isinstance(place, More):
+            return place
         end, after, notes = place
         draft.notes += notes
         groups = param.groupdict()
@@ -549,11 +550,10 @@ class Tagged:
                 if calls or wrappers:
                     continue
                 ending = self._after(text, tag.end(), final)
-                if ending is More:
+                if isinstance(ending, type):
                     return More(waker(self._wakes, text))
                 if ending is not None:
                     notes = [Note("close_tag_fixed", tag.start(), tag.end(), tag[0])] if _bad(tag) else []
-                    assert isinstance(ending, int)
                     if ending > tag.end():
                         notes.append(Note("extra_close_dropped", tag.end(), ending, text[tag.end() : ending].strip()))
                     return tag.start(), ending, notes
@@ -562,7 +562,7 @@ class Tagged:
                     calls -= 1
                     continue
                 verdict = self._ends_call(text, tag.end(), final)
-                if verdict is More:
+                if isinstance(verdict, type):
                     return More(waker(self._wakes, text))
                 if verdict:
                     return None
@@ -571,13 +571,13 @@ class Tagged:
                     wrappers -= 1
                     continue
                 verdict = self._ends_call(text, tag.end(), final)
-                if verdict is More:
+                if isinstance(verdict, type):
                     return More(waker(self._wakes, text))
                 if verdict:
                     return None
         return None if final else More(waker(self._wakes, text))
 
-    def _after(self, text: str, end: int, final: bool) -> object:
+    def _after(self, text: str, end: int, final: bool) -> int | type[More] | None:
         """Where the value's closers end if what follows is structural; None if not, `More` if it can't be told yet."""
         first = end
         for _ in range(4):
@@ -599,14 +599,14 @@ class Tagged:
             end = again.end()
         return None
 
-    def _closes_value(self, text: str, end: int, after: int, final: bool) -> object:
-        """`end` if a value's closer with a call's closer behind it is real: no further value's closer follows at once."""
+    def _closes_value(self, text: str, end: int, after: int, final: bool) -> int | type[More] | None:
+        """`end` if a value's closer with a call's closer behind it is real: no other value's closer follows at once."""
         gap = self._gap.match(text, after).end()  # type: ignore[union-attr]
         if self._undecided(text, gap, final):
             return More
         return None if self._param_close.match(text, gap) else end
 
-    def _ends_call(self, text: str, end: int, final: bool) -> object:
+    def _ends_call(self, text: str, end: int, final: bool) -> bool | type[More]:
         """Whether a closer of a call or an envelope, met in an open value, ends the call.
 
         It does where a call, the envelope's closer or the end follows, and else unless the very next tag is a value's
@@ -623,7 +623,7 @@ class Tagged:
         if following.lastgroup != "pc":
             return True
         ending = self._after(text, following.end(), final)
-        return More if ending is More else ending is None
+        return ending if isinstance(ending, type) else ending is None
 
     @staticmethod
     def _own_line(text: str, start: int) -> bool:
@@ -639,11 +639,10 @@ class Tagged:
                 continue
             if kind == "pc":
                 ending = self._after(text, end, final)
-                if ending is More:
+                if isinstance(ending, type):
                     return More(waker(self._wakes, text))
                 if ending is not None:
                     notes = [Note("close_tag_fixed", start, end, tag[0])] if _bad(tag) else []
-                    assert isinstance(ending, int)
                     if ending > end:
                         notes.append(Note("extra_close_dropped", end, ending, text[end:ending].strip()))
                     return start, ending, notes
@@ -659,7 +658,7 @@ class Tagged:
                     continue
             else:
                 verdict = self._ends_call(text, end, final)
-                if verdict is More:
+                if isinstance(verdict, type):
                     return More(waker(self._wakes, text))
                 if not verdict:
                     continue

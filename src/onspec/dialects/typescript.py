@@ -84,7 +84,8 @@ def _arms(arms: list[Any], indent: str = "", depth: int = 0) -> list[str]:
     for arm in arms:
         arm = arm if isinstance(arm, Mapping) else {}
         said = arm.get("description")
-        lines.append(f"{indent} | {type_of(arm, indent + '   ', depth + 1)}" + (f" // {' '.join(said.split())}" if isinstance(said, str) else ""))
+        remark = f" // {' '.join(said.split())}" if isinstance(said, str) else ""
+        lines.append(f"{indent} | {type_of(arm, indent + '   ', depth + 1)}{remark}")
     return lines
 
 

@@ -14,6 +14,9 @@ from onspec.dialects.envelope import unquote
 from onspec.dialects.scan import members
 from onspec.errors import InputError
 
+PROMPT = "# Tools\n\nYou may call these tools:\n<tools>\n{tools}\n</tools>\n\nWrite a call like this:\n"
+"""The prompt of dialects that prescribe none; what a call looks like follows."""
+
 BREAK = "\u200b"
 """Put into a marker that stands in text which is not markup: a model no longer reads it as one."""
 
