@@ -16,14 +16,14 @@ class Context:
     """What a reader may ask about the request: which names and parameters are declared.
 
     Attributes:
-        floor: Closers before this place are known to be part of a value.
+        content: Tags that begin in this range are known to be part of a value.
     """
 
-    __slots__ = ("_known", "floor", "names", "tools")
+    __slots__ = ("_known", "content", "names", "tools")
 
-    def __init__(self, tools: Toolset, floor: int = 0) -> None:
+    def __init__(self, tools: Toolset, content: tuple[int, int] = (0, 0)) -> None:
         self.tools = tools
-        self.floor = floor
+        self.content = content
         self.names = tuple(tools)
         self._known: dict[str, Tool | None] = {}
 

@@ -52,6 +52,7 @@ class Draft:
         at_end: Whether it ran into the end of the text before its own closer.
         id: The call's id where the dialect writes one.
         freeform: Whether `body` is text that is not meant as JSON.
+        last_value: Where the text of its last value begins, in a dialect that writes values raw; -1: none.
     """
 
     name: str
@@ -63,6 +64,7 @@ class Draft:
     at_end: bool = False
     id: str | None = None
     freeform: bool = False
+    last_value: int = -1
 
 
 @dataclass(slots=True)

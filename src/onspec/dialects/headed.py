@@ -127,6 +127,8 @@ class Headed:
             if self.section_end and self._section_end.match(text, at):
                 return Block(self._section_end.match(text, at).end(), quiet=True)  # type: ignore[union-attr]
         draft = Draft("", "", at if isinstance(inside, Section) else pos, at, notes)
+        if call is None and self.section:
+            draft.notes.append(Note("open_tag_inferred", at, at))
         end = self._header(text, begin, draft, context, final)
         if isinstance(end, More):
             return end
@@ -134,8 +136,6 @@ class Headed:
             if not opened or not isinstance(inside, Section):
                 return self._misfit(text, pos, begin, final)
             return Block(pos, notes=[Note("close_tag_added", pos, pos)])
-        if call is None and self.call and self.section:
-            draft.notes.append(Note("open_tag_inferred", at, at))
         draft.end = end
         block = Block(end, [draft], whole_text=draft.at_end)
         if opened and self.section_end and not draft.at_end:

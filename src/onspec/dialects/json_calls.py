@@ -67,13 +67,20 @@ class JsonCalls:
 
     @cached_property
     def literals(self) -> tuple[str, ...]:
-        return (*self.opens, *self.misspelt, *self.closes)
+        return (*self.opens, *self.misspelt, *self._shuts)
 
     def opener(self, names: tuple[str, ...]) -> str:
         return "|".join(re.escape(word) for word in sorted((*self.opens, *self.misspelt), key=len, reverse=True))
 
     def orphans(self) -> str:
-        return "|".join(re.escape(word) for word in sorted(self.closes, key=len, reverse=True))
+        return "|".join(re.escape(word) for word in sorted(self._shuts, key=len, reverse=True))
+
+    @cached_property
+    def _shuts(self) -> tuple[str, ...]:
+        """Closers, those of misspelt markers too."""
+        if not self.closes:
+            return ()
+        return (*self.closes, *(word.replace("<", "</", 1) for word in self.misspelt))
 
     @cached_property
     def _opening(self) -> re.Pattern[str]:
@@ -143,7 +150,7 @@ class JsonCalls:
             return None
         after = _EXTRA.match(text, end).end()  # type: ignore[union-attr]
         rest = text[after : after + 64]
-        if not final and any(word.startswith(rest) for word in self.closes):
+        if not final and any(word.startswith(rest) for word in self._shuts):
             return More()
         closing = self._closing.match(text, after)
         if closing:

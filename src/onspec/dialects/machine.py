@@ -141,18 +141,22 @@ class Suspect:
         at: Where the call begins, in bytes.
         held: What had been held back before the call, because it was not known whether it was reasoning.
         length: The call's length in characters.
+        last_value: Where its last value begins, in characters from there.
         text: The reply from the call's first character on, in pieces.
         items: What was read since, the call first.
     """
 
-    __slots__ = ("at", "family", "held", "inside", "items", "length", "text")
+    __slots__ = ("at", "family", "held", "inside", "items", "last_value", "length", "text")
 
-    def __init__(self, family: RawValues, inside: object | None, at: int, held: list[Item] | None, length: int) -> None:
+    def __init__(
+        self, family: RawValues, inside: object | None, at: int, held: list[Item] | None, draft: Draft
+    ) -> None:
         self.family = family
         self.inside = inside
         self.at = at
         self.held = held
-        self.length = length
+        self.length = draft.end - draft.start
+        self.last_value = draft.last_value - draft.start
         self.text: list[str] = []
         self.items: list[Item] = []
 
@@ -166,7 +170,7 @@ class Suspect:
             return [*before, *items]
         place = self.at + size(text[:lost])
         calls = [item for item in items if isinstance(item, Found) and item.span[0] < place]
-        if len(calls) == 1:
+        if len(calls) == 1 and self.last_value > 0:
             again = self._again(text, lost, machine)
             if again is not None:
                 return [*before, *again]
@@ -178,7 +182,7 @@ class Suspect:
     def _again(self, text: str, lost: int, machine: Machine) -> list[Item] | None:
         """The call read once more, its value reaching to the closers at `lost`; then the rest of the reply."""
         inside = self.inside[1] if isinstance(self.inside, tuple) else self.inside
-        context = Context(machine.context.tools, floor=lost)
+        context = Context(machine.context.tools, (self.last_value, lost))
         block = self.family.read(text, 0, inside, context, True)
         if not isinstance(block, Block) or len(block.drafts) != 1 or block.drafts[0].fault is not None:
             return None
@@ -628,7 +632,7 @@ class Machine:
             self._settle_pad()
             if block.raw is not None and self._suspect is None and self.depth < MAX_REREADS:
                 held, self._queue = self._queue, None
-                self._suspect = Suspect(block.raw, self._inside, span[0], held, draft.end - draft.start)
+                self._suspect = Suspect(block.raw, self._inside, span[0], held, draft)
                 self._suspect.text.append(self._buf[draft.start :])
             self._emit(Found(draft, span, notes, self._buf[draft.start : draft.end]))
         for note in block.notes:

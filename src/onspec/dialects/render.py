@@ -7,7 +7,7 @@ import orjson
 from onspec.audit import Json
 from onspec.contract.toolset import Toolset
 from onspec.dialects.dialect import Context, Dialect
-from onspec.dialects.machine import Found, Machine, Shown
+from onspec.dialects.machine import Found, Machine, Shown, Thought
 from onspec.dialects.values import join
 from onspec.dialects.write import defuse
 from onspec.errors import InputError
@@ -31,10 +31,10 @@ def render_calls(dialect: Dialect, calls: tuple[Call, ...], tools: Toolset) -> s
     """
     text = dialect.family.write_calls(calls, tools)
     context = Context(tools)
-    machine = Machine(dialect, context)
+    machine = Machine(dialect, context, "unknown" if dialect.prefilled else "closed")
     items = [*machine.feed(text), *machine.close()]
     found = [item for item in items if isinstance(item, Found)]
-    strays = any(isinstance(item, Shown) and item.text.strip() for item in items)
+    strays = any(isinstance(item, Shown | Thought) and item.text.strip() for item in items)
     if strays or len(found) != len(calls):
         raise InputError(f"these calls cannot be written in {dialect.name}: its markers stand in their values")
     for call, item in zip(calls, found, strict=True):

@@ -493,7 +493,7 @@ class Tagged:
         begin = param.end()
         place: tuple[int, int, list[Note]] | More | None = None
         if balanced:
-            place = self._balanced(text, begin, final, context.floor)
+            place = self._balanced(text, begin, final, context.content)
             if isinstance(place, More):
                 return place
             balanced = place is not None
@@ -502,6 +502,7 @@ class Tagged:
         if place is None or isinstance(place, More):
             return place
         end, after, notes = place
+        draft.last_value = begin
         draft.notes += notes
         groups = param.groupdict()
         key = groups["key"].strip().strip("\"'") if not context.declares(draft.name, groups["key"]) else groups["key"]
@@ -531,11 +532,13 @@ class Tagged:
             return value[:-1] if value.endswith("\r") else value
         return value[:-1] if loose and value.endswith("\n") else value
 
-    def _balanced(self, text: str, begin: int, final: bool, floor: int) -> tuple[int, int, list[Note]] | More | None:
+    def _balanced(
+        self, text: str, begin: int, final: bool, content: tuple[int, int]
+    ) -> tuple[int, int, list[Note]] | More | None:
         params, calls, wrappers = 1, 0, 0
         for tag in self._each(text, begin):
             kind = tag.lastgroup
-            if tag.start() < floor:
+            if content[0] <= tag.start() < content[1]:
                 continue
             if kind in ("po", "bp"):
                 params += 1
@@ -635,7 +638,7 @@ class Tagged:
     ) -> tuple[int, int, list[Note]] | More | None:
         for tag in self._each(text, begin):
             kind, start, end = tag.lastgroup, tag.start(), tag.end()
-            if start < context.floor:
+            if context.content[0] <= start < context.content[1]:
                 continue
             if kind == "pc":
                 ending = self._after(text, end, final)
