@@ -112,6 +112,10 @@ class RawValues(Protocol):
         """Where, at or after `pos`, closers stand that nothing opened; -1: nowhere."""
         ...
 
+    def goes_on(self, text: str, pos: int) -> bool:
+        """Whether text follows the end of a call at `pos` on the same line."""
+        ...
+
     def read(self, text: str, pos: int, inside: object | None, context: Any, final: bool) -> Block | More | NotCall:
         """As `Family.read`."""
         ...

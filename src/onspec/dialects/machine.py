@@ -131,9 +131,10 @@ def patterns(dialect: Dialect, names: tuple[str, ...]) -> Patterns:
 class Suspect:
     """A call whose raw values may have been ended early, with everything after it, until the reply ends.
 
-    A closer inside a value that is not escaped looks like the real one. What tells is the end of the reply: where
-    closers are left over that nothing opened, the value went on to them. With one call before them that gives one
-    reading; with several, any of them may have been part of a value, and all are refused.
+    A closer inside a value that is not escaped looks like the real one. What tells is the rest of the reply: where
+    closers are left over that nothing opened, the value may have gone on to them. If there is one call before them, and
+    text goes on behind it on the same line, it did: the call is read again to there. Else it may also be prose that
+    speaks of closers, or any of several calls may have been part of a value: a tie, and all of them are refused.
 
     Attributes:
         family: The reader.
@@ -170,7 +171,7 @@ class Suspect:
             return [*before, *items]
         place = self.at + size(text[:lost])
         calls = [item for item in items if isinstance(item, Found) and item.span[0] < place]
-        if len(calls) == 1 and self.last_value > 0:
+        if len(calls) == 1 and self.last_value > 0 and self.family.goes_on(text, self.length):
             again = self._again(text, lost, machine)
             if again is not None:
                 return [*before, *again]
@@ -496,7 +497,7 @@ class Machine:
         if kind == "open":
             return self._block(match.start(), final, match)
         if kind == "think":
-            if not self._line.at_start():
+            if self._line.mid_sentence() or self._line.in_quotes():
                 self._show(match.end())
                 return True
             self._advance(match.end())
@@ -608,6 +609,7 @@ class Machine:
         if block.bare and not self._fresh and block.drafts:
             block.drafts[0].notes.append(Note("prefix_text_split", block.drafts[0].start, block.drafts[0].start))
         stray = self._pad_stray if block.drafts and self._inside is None else ""
+        stray = stray if _STRAY.fullmatch(stray.strip()) else ""
         places = sorted(
             {start, block.end}
             | {at for note in block.notes for at in (note.start, note.end)}

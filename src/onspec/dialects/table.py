@@ -39,6 +39,7 @@ from onspec.dialects.token_families import (
     LINES,
     LISTS,
     LLAMA,
+    LLAMA4_JSON,
     LONGCAT,
     MINIMAX_M1,
     MISTRAL_ARGS,
@@ -73,7 +74,8 @@ _AUTO = Several(
     (
         GRANITE_20B, HERMES, QWEN_CODER, GLM, ANTHROPIC, OLMO, DSML, MINIMAX, STEP3, SEED, GLIMMER, MINICPM,
         deepseek(False), KIMI, KIMI_K3, MISTRAL_ARGS, MISTRAL_JSON, GRANITE, PHI_AUTO, COHERE, LFM,
-        Pythonic(("<|python_start|>",), ("<|python_end|>",)), LLAMA, PYTHON_TAG, GEMMA4, FUNCTIONGEMMA,
+        Pythonic(("<|python_start|>",), ("<|python_end|>",)), LLAMA, PYTHON_TAG, LLAMA4_JSON, GEMMA4,
+        FUNCTIONGEMMA,
         MarkedElements(), NEMOTRON, LISTS, HY, INTERNLM, LONGCAT, APERTUS, Harmony(),
         ToolTags(declared_only=True),
     ),
@@ -265,7 +267,7 @@ _TABLE: tuple[Dialect, ...] = (
     _row(
         "pythonic",
         "Llama 3.2 and 4, ToolACE",
-        PYTHONIC,
+        Several((PYTHONIC, LLAMA4_JSON)),
         '[get_weather(city="Oslo")]',
         controls=_LLAMA_ENDS,
         shape="[N(K=V), ...]",

@@ -16,6 +16,7 @@ from onspec.dialects.write import arguments_of, pairs_of, tool_list
 from onspec.errors import InputError
 from onspec.message import Call, Result
 
+_EMPTY = re.compile(r"/>\Z")
 _WRONG = re.compile(r"</([A-Za-z_][\w:.-]{0,39})>\s*\Z")
 _CDATA = re.compile(r"\s*<!\[CDATA\[(.*?)\]\]>\s*\Z", re.DOTALL)
 _SAID = re.compile(r"""(?:string|type)\s*=\s*["'](\w+)["']""")
@@ -254,7 +255,7 @@ class Tagged:
             return NOT_CALL
         notes += head_notes
         draft = Draft(name, [], at if isinstance(inside, Open) else pos, at, notes)
-        end = self._body(text, begin, draft, context, final, wrapped)
+        end = begin if _EMPTY.search(text, at, begin) else self._body(text, begin, draft, context, final, wrapped)
         if isinstance(end, More):
             return end
         draft.end = end
@@ -333,7 +334,7 @@ class Tagged:
         notes = []
         groups = match.groupdict()
         written = groups["name"]
-        name = written if context.tool(written) else written.strip().strip("\"'")
+        name = written if context.tool(written) else written.removesuffix("/").strip().strip("\"'")
         if groups.get("odd"):
             notes.append(Note("tag_name_fixed", at, match.end(), match[0]))
         if self.exact_prefix and not re.compile(self.exact_prefix).match(text, at):
@@ -468,9 +469,21 @@ class Tagged:
             elif tag.lastgroup == "pc":
                 if params:
                     params -= 1
-                elif self._call_close.match(text, self._gap.match(text, tag.end()).end()):  # type: ignore[union-attr]
+                    continue
+                closing = self._call_close.match(text, self._gap.match(text, tag.end()).end())  # type: ignore[union-attr]
+                if closing and not self.goes_on(text, closing.end()):
                     return tag.start()
         return -1
+
+    def goes_on(self, text: str, pos: int) -> bool:
+        """Whether text stands on the same line behind the end of a call at `pos` and its envelope's closer."""
+        shut = self._wrapper_close.match(text, self._gap.match(text, pos).end())  # type: ignore[union-attr]
+        at = shut.end() if shut else pos
+        while at < len(text) and text[at] in " \t":
+            at += 1
+        if at >= len(text) or text[at] in "\r\n":
+            return False
+        return self._wrapper.match(text, at) is None and self._call.match(text, at) is None
 
     # -- values ----------------------------------------------------------------------------------------------------
 

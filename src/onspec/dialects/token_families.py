@@ -176,6 +176,12 @@ FUNCTIONARY = Headed(
     write=("", ">>>{name}\n{arguments}", "\n", ""),
     prompt=PROMPT + ">>>f",
 )
+LLAMA4_JSON = JsonCalls(
+    opens=("<|python_start|>",),
+    closes=("<|python_end|>",),
+    arguments=("parameters", "arguments"),
+    prompt=PROMPT + "{open}",
+)
 PYTHON_TAG = Pythonic(("<|python_tag|>",), suffix=".call", prompt=PROMPT + "<|python_tag|>f.call(a=1)")
 PHI_AUTO = JsonCalls(opens=("functools[",), as_list=True, prompt=PROMPT)
 XLAM_LIST = JsonCalls(opens=("[TOOL_CALLS]", "<tool_call>"), as_list=True, prompt=PROMPT + "[...]")
