@@ -15,7 +15,8 @@ from onspec.contract.toolset import Toolset
 from onspec.dialects import Dialect, dialect_of, named
 from onspec.dialects.dialect import Context
 from onspec.dialects.draft import Draft, Fault, Note
-from onspec.dialects.machine import Found, Item, Machine, Opening, Remark, Shown, Thought, size
+from onspec.dialects.items import Found, Item, Opening, Remark, Shown, Thought, size
+from onspec.dialects.machine import Machine
 from onspec.dialects.rules import FAULTS
 from onspec.dialects.values import drop_markup, join
 from onspec.errors import InputError

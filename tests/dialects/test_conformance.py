@@ -216,15 +216,13 @@ def test_a_call_in_a_quoted_line_is_prose(name: str) -> None:
 
 
 @EVERY
-@pytest.mark.parametrize("marker", MARKERS)
-def test_a_marker_in_backticks_loses_nothing(name: str, marker: str) -> None:
+def test_a_marker_in_backticks_loses_nothing(name: str) -> None:
     """Every marker can be spoken about in inline code, in every dialect."""
     row = DIALECTS[name]
-    if "\n" in marker:
-        return
-    text = f"The literal `{marker}` opens something here, and nothing after it is lost."
-    reply = receive(text, TOOLS, row)
-    assert (reply.text, reply.calls) == (text, ())
+    for marker in MARKERS:
+        text = f"The literal `{marker}` opens something here, and nothing after it is lost."
+        reply = receive(text, TOOLS, row)
+        assert "\n" in marker or (reply.text, reply.calls) == (text, ())
 
 
 @EVERY

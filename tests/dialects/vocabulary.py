@@ -6,6 +6,7 @@ import hashlib
 import os
 import shutil
 from functools import cache
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import mkdtemp
@@ -27,6 +28,5 @@ def encoding() -> Any:
     folder = Path(mkdtemp())
     shutil.copy(source, folder / "o200k_base.tiktoken")
     os.environ["TIKTOKEN_ENCODINGS_BASE"] = str(folder)
-    import openai_harmony as harmony
-
+    harmony = import_module("openai_harmony")
     return harmony.load_harmony_encoding(harmony.HarmonyEncodingName.HARMONY_GPT_OSS)

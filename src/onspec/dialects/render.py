@@ -7,7 +7,8 @@ import orjson
 from onspec.audit import Json
 from onspec.contract.toolset import Toolset
 from onspec.dialects.dialect import Context, Dialect
-from onspec.dialects.machine import Found, Machine, Shown, Thought
+from onspec.dialects.items import Found, Shown, Thought
+from onspec.dialects.machine import Machine
 from onspec.dialects.values import join
 from onspec.dialects.write import defuse
 from onspec.errors import InputError

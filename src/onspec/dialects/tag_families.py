@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from onspec.dialects.keyed import Keyed
-from onspec.dialects.tagged import RESULTS, Tagged, Tags
+from onspec.dialects.tagged import Tagged
+from onspec.dialects.tags import RESULTS, Tags
 from onspec.dialects.write import PROMPT
 
 

@@ -11,6 +11,7 @@ from onspec.contract.toolset import Toolset
 from onspec.dialects.dialect import Context
 from onspec.dialects.draft import NOT_CALL, Block, Draft, Fault, Kind, More, Note, Pair, Reading
 from onspec.dialects.scan import JsonScan, json_waker, scan_json, waker
+from onspec.dialects.tags import RESULTS, Tags
 from onspec.dialects.values import is_text
 from onspec.dialects.write import arguments_of, pairs_of, tool_list
 from onspec.errors import InputError
@@ -20,42 +21,8 @@ _EMPTY = re.compile(r"/>\Z")
 _WRONG = re.compile(r"</([A-Za-z_][\w:.-]{0,39})>\s*\Z")
 _CDATA = re.compile(r"\s*<!\[CDATA\[(.*?)\]\]>\s*\Z", re.DOTALL)
 _SAID = re.compile(r"""(?:string|type)\s*=\s*["'](\w+)["']""")
-RESULTS = (
-    "<function_results>\n<result>\n<name>{name}</name>\n<output>{content}</output>\n</result>\n</function_results>"
-)
-"""How results stand in the prompt of most of these dialects."""
-
 HEADER = 400
 """Longest opening tag, in characters."""
-
-
-@dataclass(frozen=True)
-class Tags:
-    """The tags of one dialect, as regular expressions without named groups except those said.
-
-    Attributes:
-        wrapper: Opener of the envelope; "" where there is none.
-        wrapper_close: Its closer.
-        call: Opener of a call, with the groups `name` and optionally `odd` (matched: not spelt as it should be).
-        call_close: Its closer, with the optional group `cbad`.
-        param: Opener of an argument, with the groups `key`, and optionally `attrs` and `podd`.
-        param_close: Its closer, with the optional group `pbad`.
-        filler: Markup between the parts that means nothing; "" for none.
-        garbled: Opener of a call whose tag name is garbled, with the group `gname`; "" for none.
-        call_start, param_start: How such openers begin, for finding damaged ones.
-    """
-
-    wrapper: str
-    wrapper_close: str
-    call: str
-    call_close: str
-    param: str
-    param_close: str
-    filler: str = ""
-    garbled: str = ""
-    call_start: str = ""
-    param_start: str = ""
-    bare_param: str = r"(?!)"
 
 
 @dataclass(slots=True)
