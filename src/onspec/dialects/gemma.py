@@ -22,6 +22,7 @@ MAX_DEPTH = 100
 
 _HEAD = re.compile(r"\s*+(?P<call>call)?\s*+:?\s*+(?P<name>[^\s{}()<>:,\"']{1,200})\s*+(?P<open>[{(])")
 _KEY = re.compile(r"""\s*+["']?([^\s"'{}()\[\]<>:=,]{1,200})["']?\s*+([:=])\s*+""")
+_NEXT_KEY = re.compile(r"[,}\])]\s*+[\w.-]{1,200}\s*+:|[})]\s*+<")
 _KEY_START = re.compile(r"""["']?[^\s"'{}()\[\]<>:=,]{0,200}["']?\s*+""")
 _JSON_STRING = re.compile(r'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
 _WORD = re.compile(r"[^,{}()\[\]<>\"\n]*+")
@@ -286,6 +287,11 @@ class Gemma:
         written = word[0].strip()
         if end_at >= len(text):
             raise _Cut
+        if key and self._textual(state, key):
+            ends = self._string_ends[state.final].search(text, pos)
+            if ends and not _NEXT_KEY.search(text, pos, ends.start()):
+                state.draft.notes.append(Note("quote_style", pos, ends.start(), "", self.mark))
+                return quote(text[pos : ends.start()]), ends.end()
         if text.startswith(self.mark, end_at):
             state.draft.notes.append(Note("quote_style", pos, end_at, "", self.mark))
             return quote(word[0]), end_at + len(self.mark)

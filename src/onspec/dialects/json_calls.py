@@ -9,7 +9,7 @@ from functools import cached_property
 from onspec.contract.toolset import Toolset
 from onspec.dialects.dialect import Context
 from onspec.dialects.draft import NOT_CALL, Block, Draft, Fault, More, Note, Reading
-from onspec.dialects.envelope import read_envelope, read_values
+from onspec.dialects.envelope import fence_start, read_envelope, read_values
 from onspec.dialects.scan import SPACE, JsonScan, json_waker, scan_json, waker
 from onspec.dialects.values import quote
 from onspec.dialects.write import arguments_of, escape_markers, tool_list
@@ -19,7 +19,7 @@ MISFIT_REACH = 4000
 """Characters within which a closer must stand for a block without JSON to count as a broken call, not as prose."""
 
 _SOLID = re.compile(r"\S")
-_EXTRA = re.compile(r"[\s}\]]*+")
+_EXTRA = re.compile(r"[\s}\]`]*+")
 
 
 @dataclass(frozen=True)
@@ -98,9 +98,18 @@ class JsonCalls:
         at = SPACE.match(text, begin).end()  # type: ignore[union-attr]
         if at >= len(text):
             return NOT_CALL if final else More()
+        framed = fence_start(text, at)
+        if text[at] == "`" and not final and len(text) - at < 12:
+            return More()
+        if framed > at:
+            at = SPACE.match(text, framed).end()  # type: ignore[union-attr]
+            if at >= len(text):
+                return NOT_CALL if final else More()
         if text[at] not in "{[":
             return self.misfit(text, at, pos, final)
         block = Block(at)
+        if "```" in text[begin:framed]:
+            block.notes.append(Note("fence_stripped", begin, framed, text[begin:framed].strip(), ""))
         if opening[0] in self.misspelt:
             block.notes.append(Note("tag_name_fixed", pos, opening.end(), opening[0], self.opens[0]))
         while True:
@@ -122,7 +131,7 @@ class JsonCalls:
                 after = SPACE.match(text, after + 1).end()  # type: ignore[union-attr]
             if after >= len(text) and not final:
                 return More(waker(_SOLID, ""))
-            if text[after : after + 1] == "{" and not self.repeat and (joined or self.closes):
+            if text[after : after + 1] == "{" and (self.closes or (joined and not self.repeat)):
                 at = after
                 continue
             verdict = self._close(text, scan.end, block, final)
@@ -154,7 +163,7 @@ class JsonCalls:
             return More()
         closing = self._closing.match(text, after)
         if closing:
-            extra = text[end:after].strip()
+            extra = text[end:after].strip().strip("`").strip()
             if extra:
                 block.notes.append(Note("trailing_markup_dropped", end, after, extra, ""))
             block.end = closing.end()

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 from onspec.dialects.dialect import Context
-from onspec.dialects.draft import Block, Draft, More, Note, Pair, Reading
+from onspec.dialects.draft import NOT_CALL, Block, Draft, More, Note, Pair, Reading
 from onspec.dialects.tagged import Tagged
 
 _KEYS = re.compile(r"(?:\s|\\n)*+((?:<arg_key>[^<]{1,200}</arg_key>(?:\s|\\n)*+){2,})")
@@ -22,6 +22,9 @@ class Keyed(Tagged):
     def read(self, text: str, pos: int, inside: object | None, context: Context, final: bool) -> Reading:
         reading = super().read(text, pos, inside, context, final)
         if isinstance(reading, Block):
+            first = reading.drafts[0] if reading.drafts else None
+            if first and not first.body and " " in first.name and context.tool(first.name) is None:
+                return NOT_CALL
             for draft in reading.drafts:
                 place = _ESCAPED.search(text, draft.start, draft.end)
                 if place:

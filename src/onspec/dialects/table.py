@@ -30,12 +30,14 @@ from onspec.dialects.token_families import (
     FUNCTIONARY,
     FUNCTIONGEMMA,
     GEMMA4,
+    GEMMA4_JSON,
     GRANITE,
     GRANITE_20B,
     HERMES,
     INTERNLM,
     KIMI,
     LFM,
+    LFM_JSON,
     LINES,
     LISTS,
     LLAMA,
@@ -73,8 +75,8 @@ _MISTRAL_J = Several((MISTRAL_JSON, MISTRAL_ARGS))
 _AUTO = Several(
     (
         GRANITE_20B, HERMES, QWEN_CODER, GLM, ANTHROPIC, OLMO, DSML, MINIMAX, STEP3, SEED, GLIMMER, MINICPM,
-        deepseek(False), KIMI, KIMI_K3, MISTRAL_ARGS, MISTRAL_JSON, GRANITE, PHI_AUTO, COHERE, LFM,
-        Pythonic(("<|python_start|>",), ("<|python_end|>",)), LLAMA, PYTHON_TAG, LLAMA4_JSON, GEMMA4,
+        deepseek(False), KIMI, KIMI_K3, MISTRAL_ARGS, MISTRAL_JSON, GRANITE, PHI_AUTO, COHERE, LFM, LFM_JSON,
+        Pythonic(("<|python_start|>",), ("<|python_end|>",)), LLAMA, PYTHON_TAG, LLAMA4_JSON, GEMMA4, GEMMA4_JSON,
         FUNCTIONGEMMA,
         MarkedElements(), NEMOTRON, LISTS, HY, INTERNLM, LONGCAT, APERTUS, Harmony(),
         ToolTags(declared_only=True),
@@ -276,7 +278,7 @@ _TABLE: tuple[Dialect, ...] = (
     _row(
         "lfm2",
         "LFM2",
-        LFM,
+        Several((LFM, LFM_JSON)),
         '<|tool_call_start|>[get_weather(city="Oslo")]<|tool_call_end|>',
         controls=_CHATML,
         shape="<|tool_call_start|> [N(K=V)] <|tool_call_end|>",
@@ -359,7 +361,7 @@ _TABLE: tuple[Dialect, ...] = (
     _row(
         "gemma4",
         "Gemma 4",
-        GEMMA4,
+        Several((GEMMA4, GEMMA4_JSON)),
         '<|tool_call>call:get_weather{city:<|"|>Oslo<|"|>}<tool_call|>',
         controls=_GEMMA_ENDS,
         think=(("<|channel>thought\n", "<channel|>"), ("<|channel>", "<channel|>"), *_THINK),

@@ -727,7 +727,8 @@ _GARBLED_HOLD = r"""<[\w:｜|.-]{1,40}(?:\s+name\s*)?=\s*"?[^"<>\n]{1,60}"?\s?>\
 
 
 def _bad(tag: re.Match[str]) -> bool:
-    return bool(tag.groupdict().get("pbad"))
+    groups = tag.groupdict()
+    return bool(groups.get("pbad")) or groups.get("pcut") is not None
 
 
 def _unnamed(pattern: str) -> str:

@@ -152,11 +152,15 @@ APERTUS = JsonCalls(
 )
 MINIMAX_M1 = JsonCalls(opens=("<tool_calls>",), closes=("</tool_calls>",), newline=True, prompt=PROMPT + "{open}")
 
+LFM_JSON = JsonCalls(
+    opens=("<|tool_call_start|>",), closes=("<|tool_call_end|>",), as_list=True, prompt=PROMPT + "{open}[...]"
+)
 LFM = Pythonic(("<|tool_call_start|>",), ("<|tool_call_end|>",), prompt=PROMPT + "<|tool_call_start|>[f(a=1)]")
 OLMO = Pythonic(("<function_calls>",), ("</function_calls>",), lines=True, prompt=PROMPT + "<function_calls>f(a=1)")
 PYTHONIC = Pythonic(("<|python_start|>",), ("<|python_end|>",), bare=True, prompt=PROMPT + "[f(a=1)]")
 LINES = Pythonic(lines=True, prompt=PROMPT + "f(a=1)")
 
+GEMMA4_JSON = JsonCalls(opens=("<|tool_call>",), closes=("<tool_call|>",), prompt=PROMPT + "{open}")
 GEMMA4 = Gemma(
     "<|tool_call>", "<tool_call|>", '<|"|>', doubled=True,
     result='<|tool_response>response:{name}{output:<|"|>{content}<|"|>}<tool_response|>', prompt="{tools}",
