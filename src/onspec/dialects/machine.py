@@ -139,6 +139,7 @@ class Machine:
         self._after_block = False
         self._pad: list[str] = []  # white space, or a word in place of an opener, not yet shown
         self._pad_stray = ""
+        self._limit = -1  # where the buffer's end begins that may still become a marker
         self._reach = 500 if dialect.family.hold else REACH
 
     # -- feeding ---------------------------------------------------------------------------------------------------
@@ -186,7 +187,7 @@ class Machine:
         self._take(block, 0)
 
     def _run(self, final: bool) -> list[Item]:
-        self._waiting, self._wake = False, None
+        self._waiting, self._wake, self._limit = False, None, -1
         while self._step(final):
             pass
         out, self._out = self._out, []
@@ -249,9 +250,7 @@ class Machine:
         if pos >= limit:
             return False
         if not final:
-            tail = self._patterns.hold.search(buf, max(pos, limit - self._reach))
-            if tail:
-                limit = tail.start()
+            limit = self._certain(pos)
         found = self._patterns.skip.match(buf, pos).end()  # type: ignore[union-attr]
         if found >= limit:
             if final:
@@ -267,6 +266,13 @@ class Machine:
         if kind == "tick":
             return self._tick(match, final)
         return self._marker(str(kind), match, final)
+
+    def _certain(self, pos: int) -> int:
+        """Where, at or after `pos`, the end of the buffer begins that may still become a marker."""
+        if self._limit < pos:
+            tail = self._patterns.hold.search(self._buf, max(pos, len(self._buf) - self._reach))
+            self._limit = tail.start() if tail else len(self._buf)
+        return self._limit
 
     def _last(self, end: int) -> None:
         """The end of the text: a marker that was cut there is hidden."""
@@ -328,9 +334,7 @@ class Machine:
         buf, pos = self._buf, self._pos
         limit = len(buf)
         if not final:
-            tail = self._patterns.hold.search(buf, max(pos, limit - self._reach))
-            if tail:
-                limit = tail.start()
+            limit = self._certain(pos)
             if limit > pos and may_mention(buf, limit):
                 limit -= 1
         at = pos

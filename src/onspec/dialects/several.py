@@ -42,13 +42,26 @@ class Several:
         holds = dict.fromkeys(family.hold for family in self.families if family.hold)
         return "|".join(holds)
 
+    @cached_property
+    def _openers(self) -> dict[tuple[str, ...], list[tuple[Family, re.Pattern[str]]]]:
+        """The families with their compiled openers, for the sets of names met last."""
+        return {}
+
+    def _by_opener(self, names: tuple[str, ...]) -> list[tuple[Family, re.Pattern[str]]]:
+        found = self._openers.get(names)
+        if found is None:
+            if len(self._openers) > 64:
+                self._openers.clear()
+            found = [(family, re.compile(family.opener(names) or r"(?!)")) for family in self.families]
+            self._openers[names] = found
+        return found
+
     def read(self, text: str, pos: int, inside: object | None, context: Context, final: bool) -> Reading:
         if isinstance(inside, tuple):
             family, inner = inside
             return self._tag(family, family.read(text, pos, inner, context, final))
         refused: Block | None = None
-        for family in self.families:
-            pattern = _compiled(family.opener(context.names))
+        for family, pattern in self._by_opener(context.names):
             if not pattern.match(text, pos):
                 continue
             reading = family.read(text, pos, None, context, final)
@@ -79,13 +92,3 @@ class Several:
 
 
 _VAGUE = frozenset({"no_body", "no_name"})
-_CACHE: dict[str, re.Pattern[str]] = {}
-
-
-def _compiled(pattern: str) -> re.Pattern[str]:
-    found = _CACHE.get(pattern)
-    if found is None:
-        if len(_CACHE) > 512:
-            _CACHE.clear()
-        found = _CACHE[pattern] = re.compile(pattern or r"(?!)")
-    return found
