@@ -108,12 +108,16 @@ class More:
 class RawValues(Protocol):
     """A reader whose values are not escaped."""
 
-    def unmatched(self, text: str, pos: int) -> int:
+    def unmatched(self, text: str, pos: int, alone: bool = False) -> int:
         """Where, at or after `pos`, closers stand that nothing opened; -1: nowhere."""
         ...
 
     def goes_on(self, text: str, pos: int) -> bool:
         """Whether text follows the end of a call at `pos` on the same line."""
+        ...
+
+    def is_end(self, first: str, second: str) -> bool:
+        """Whether two tags are the closers of a value and of its call."""
         ...
 
     def read(self, text: str, pos: int, inside: object | None, context: Any, final: bool) -> Block | More | NotCall:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Literal
 
 from onspec.dialects.bare import read_bare, read_fence
@@ -26,6 +27,10 @@ certain later than it could, never otherwise than it would."""
 
 MAX_REREADS = 4
 """Times that a reply is read anew because a value went on beyond a closer."""
+
+
+_GUESSED = frozenset({"close_tag_added", "mismatched_close_tag"})
+"""Rules with which a value is ended without its own closer."""
 
 
 class Suspect:
@@ -67,11 +72,11 @@ class Suspect:
         before = self.held or []
         text = "".join(self.text)
         lost = self.family.unmatched(text, self.length)
-        if lost < 0:
+        place = self.at + size(text[:lost]) if lost >= 0 else self._orphaned(text)
+        if place < 0:
             return [*before, *items]
-        place = self.at + size(text[:lost])
         calls = [item for item in items if isinstance(item, Found) and item.span[0] < place]
-        if len(calls) == 1 and self.last_value > 0 and self.family.goes_on(text, self.length):
+        if lost >= 0 and len(calls) == 1 and self.last_value > 0 and self.family.goes_on(text, self.length):
             again = self._again(text, lost, machine)
             if again is not None:
                 return [*before, *again]
@@ -79,6 +84,24 @@ class Suspect:
             if call.draft.fault is None:
                 call.draft.fault = Fault("ambiguous_call", "closers are left over after it")
         return [*before, *items]
+
+    def _orphaned(self, text: str) -> int:
+        """Where closers were left over that only the machine's reading shows, in bytes; -1: nowhere.
+
+        They are the closers of a value and of a call, one behind the other; or, after a call one of whose values had no
+        closer of its own, any closer of a value.
+        """
+        for item, following in pairwise(self.items):
+            if not isinstance(item, Remark) or not isinstance(following, Remark):
+                continue
+            if self.family.is_end(item.note.before, following.note.before):
+                return item.span[0]
+        for item in self.items:
+            if isinstance(item, Found) and any(note.rule in _GUESSED for note in item.draft.notes):
+                passed = text.encode("utf-8", "surrogatepass")[: item.span[1] - self.at].decode(errors="ignore")
+                if self.family.unmatched(text, len(passed), alone=True) >= 0:
+                    return item.span[1]
+        return -1
 
     def _again(self, text: str, lost: int, machine: Machine) -> list[Item] | None:
         """The call read once more, its value reaching to the closers at `lost`; then the rest of the reply."""

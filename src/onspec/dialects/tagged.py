@@ -427,8 +427,12 @@ class Tagged:
         draft.at_end = gap >= len(text)
         return scan.end
 
-    def unmatched(self, text: str, pos: int) -> int:
-        """Where, at or after `pos`, a value's closer stands before a call's closer and has no opener; -1: nowhere."""
+    def unmatched(self, text: str, pos: int, alone: bool = False) -> int:
+        """Where, at or after `pos`, a value's closer stands that nothing opened; -1: nowhere.
+
+        Args:
+            alone: Whether it counts also where no closer of a call follows, at the end of a line.
+        """
         params = 0
         for tag in self._each(text, pos):
             if tag.lastgroup in ("po", "bp"):
@@ -437,10 +441,16 @@ class Tagged:
                 if params:
                     params -= 1
                     continue
+                if alone:
+                    return tag.start()
                 closing = self._call_close.match(text, self._gap.match(text, tag.end()).end())  # type: ignore[union-attr]
                 if closing and not self.goes_on(text, closing.end()):
                     return tag.start()
         return -1
+
+    def is_end(self, first: str, second: str) -> bool:
+        """Whether two tags are the closers of a value and of its call."""
+        return self._param_close.fullmatch(first) is not None and self._call_close.fullmatch(second) is not None
 
     def goes_on(self, text: str, pos: int) -> bool:
         """Whether text stands on the same line behind the end of a call at `pos` and its envelope's closer."""
