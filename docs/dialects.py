@@ -38,11 +38,12 @@ for call in reply.calls:
 
 ## What holds in all of them
 
-- **A closer counts only structurally**: the closer of a value, where another argument, the end of the call or
-  the end of the text follows. Tags of the same kind inside a value are kept in balance. Closers that are left
-  over at the end of a reply show that a value went on beyond an earlier one: with one call before them it is
-  read again to there, with several all of them are refused. So the calls of a dialect that writes values raw
-  are certain only at the end.
+- **A closer counts only structurally**: the closer of a value, where another argument, the end of the call or the
+  end of the text follows. Tags of the same kind inside a value are kept in balance. Closers that are left over
+  later show that a value went on beyond an earlier one: with one call before them, and text that goes on behind it
+  on the same line, it is read again to there; else that is a tie, and the calls are refused (`ambiguous_call`). So
+  the calls of a dialect that writes values raw are certain only at the end. A value's own closer at its very end is
+  taken as a doubled closer and dropped, with a note.
 - **The earliest envelope wins**: markers of any dialect inside an open value are data.
 - **Types come from the schema**: a declared string is the text as it stands (`00712`, `true`, `null`, `[1]`);
   every other type is decoded as JSON, and then the whole call goes through `check`.

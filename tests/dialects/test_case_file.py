@@ -6,7 +6,6 @@ import os
 from pathlib import Path
 
 import pytest
-
 from benchmarks.dialect_cases import score
 
 FOLDER = os.environ.get("ONSPEC_CASES")

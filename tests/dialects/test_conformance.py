@@ -128,6 +128,31 @@ def test_what_is_written_reads_back(name: str, data: st.DataObject) -> None:
     assert reply.text == ""
 
 
+@st.composite
+def own_markup(draw: st.DrawFn, row: Dialect) -> str:
+    """Values made mostly of the dialect's own markers."""
+    pieces_ = st.sampled_from([*markers_of(row), *markers_of(row), "\n", "x ", "end", '"', "<", "\n\n"])
+    return "".join(draw(st.lists(pieces_, max_size=7)))
+
+
+@EVERY
+@FEW
+@given(data=st.data())
+def test_no_call_runs_with_another_value(name: str, data: st.DataObject) -> None:
+    """Calls written without a check of whether they read back: what runs is what was meant, or it is refused.
+
+    The one thing that may differ is a value's own closer at its very end, which is dropped with a note.
+    """
+    row = DIALECTS[name]
+    values = data.draw(st.lists(own_markup(row), min_size=1, max_size=2))
+    made = tuple(Call("write_file", json.dumps({"path": "a", "content": value})) for value in values)
+    reply = receive(row.family.write_calls(made, TOOLS), TOOLS, row)
+    meant = [json.loads(call.arguments) for call in made]
+    for call in reply.calls:
+        dropped = any(repair.rule == "extra_close_dropped" for repair in call.outcome.repairs)
+        assert not call.ok or dropped or call.outcome.arguments in meant
+
+
 def _raw(row: Dialect) -> bool:
     return row.example.count("<") > 2 and "{" not in row.example
 

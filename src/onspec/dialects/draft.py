@@ -116,6 +116,10 @@ class RawValues(Protocol):
         """Whether text follows the end of a call at `pos` on the same line."""
         ...
 
+    def opens_call(self, text: str, start: int, end: int) -> bool:
+        """Whether a call opens between two places."""
+        ...
+
     def is_end(self, first: str, second: str) -> bool:
         """Whether two tags are the closers of a value and of its call."""
         ...

@@ -80,8 +80,8 @@ class Suspect:
             again = self._again(text, lost, machine)
             if again is not None:
                 return [*before, *again]
-        for call in calls:
-            if call.draft.fault is None:
+        for call in items:
+            if isinstance(call, Found) and call.draft.fault is None:
                 call.draft.fault = Fault("ambiguous_call", "closers are left over after it")
         return [*before, *items]
 
@@ -105,6 +105,8 @@ class Suspect:
 
     def _again(self, text: str, lost: int, machine: Machine) -> list[Item] | None:
         """The call read once more, its value reaching to the closers at `lost`; then the rest of the reply."""
+        if machine.depth >= MAX_REREADS or self.family.opens_call(text, self.length, lost):
+            return None
         inside = self.inside[1] if isinstance(self.inside, tuple) else self.inside
         context = Context(machine.context.tools, (self.last_value, lost))
         block = self.family.read(text, 0, inside, context, True)
@@ -559,7 +561,7 @@ class Machine:
             notes = tuple((note, (where[note.start], where[note.end])) for note in draft.notes)
             span = (where[draft.start], where[draft.end])
             self._settle_pad()
-            if block.raw is not None and self._suspect is None and self.depth < MAX_REREADS:
+            if block.raw is not None and self._suspect is None:
                 held, self._queue = self._queue, None
                 self._suspect = Suspect(block.raw, self._inside, span[0], held, draft)
                 self._suspect.text.append(self._buf[draft.start :])

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import takewhile
 
 from onspec.contract.toolset import Toolset
 from onspec.dialects.dialect import Context
@@ -448,6 +449,10 @@ class Tagged:
                     return tag.start()
         return -1
 
+    def opens_call(self, text: str, start: int, end: int) -> bool:
+        """Whether a call opens between two places."""
+        return any(tag.lastgroup == "co" for tag in takewhile(lambda tag: tag.start() < end, self._each(text, start)))
+
     def is_end(self, first: str, second: str) -> bool:
         """Whether two tags are the closers of a value and of its call."""
         return self._param_close.fullmatch(first) is not None and self._call_close.fullmatch(second) is not None
@@ -649,6 +654,8 @@ class Tagged:
                     continue
                 if wrong is None and not self._own_line(text, start):
                     continue
+            elif kind == "wc" and wrong is None and not self._own_line(text, start):
+                continue
             else:
                 verdict = self._ends_call(text, end, final)
                 if isinstance(verdict, type):
