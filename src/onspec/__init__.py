@@ -15,18 +15,22 @@ if TYPE_CHECKING:
     from onspec.check import Outcome, check
     from onspec.contract.tool import Tool
     from onspec.contract.toolset import Toolset
+    from onspec.receive import Receiver, Reply, receive
     from onspec.repair.policy import Policy
 
-__all__ = ["Outcome", "Policy", "Repair", "Tool", "Toolset", "Violation", "check"]
+__all__ = ["Outcome", "Policy", "Receiver", "Repair", "Reply", "Tool", "Toolset", "Violation", "check", "receive"]
 
 _HOMES = {
     "Outcome": "onspec.check",
     "Policy": "onspec.repair.policy",
+    "Receiver": "onspec.receive",
     "Repair": "onspec.audit",
+    "Reply": "onspec.receive",
     "Tool": "onspec.contract.tool",
     "Toolset": "onspec.contract.toolset",
     "Violation": "onspec.audit",
     "check": "onspec.check",
+    "receive": "onspec.receive",
 }
 
 

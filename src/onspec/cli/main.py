@@ -13,6 +13,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     # name: (module:attribute, one line of help)
     "demo": ("onspec.cli.demo:demo", "Run broken calls through onspec and compare the outcome with other libraries."),
     "check": ("onspec.cli.check:check_command", "Check one call, or a file of calls, against its tool."),
+    "parse": ("onspec.cli.parse:parse", "Read a model's reply: text, thinking, and calls that keep their contracts."),
     "edit": ("onspec.cli.edit:edit", "Apply, preview or take back edits that cannot leave a file half changed."),
     "mcp": ("onspec.cli.mcp:mcp", "Serve the edit tools over MCP, on stdio or HTTP."),
     "scan": ("onspec.cli.scan:scan", "Count off-schema calls in the session files of agents."),
