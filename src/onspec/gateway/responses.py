@@ -1,0 +1,231 @@
+"""OpenAI Responses on the wire."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from onspec.gateway import sse
+from onspec.gateway.wire import (
+    Closed,
+    Copy,
+    Delta,
+    End,
+    Finish,
+    Key,
+    Mark,
+    Path,
+    Prose,
+    Rejected,
+    Start,
+    Stopped,
+    Usage,
+    Whole,
+    at,
+)
+
+name = "responses"
+empty_means_object = False
+
+COUNTS = ("input_tokens", "output_tokens", "total_tokens")
+TEXT_FIELDS = {"function_call": "arguments", "custom_tool_call": "input"}
+DELTAS = ("response.function_call_arguments.delta", "response.custom_tool_call_input.delta")
+DONES = {"response.function_call_arguments.done": "arguments", "response.custom_tool_call_input.done": "input"}
+TERMINAL = ("response.completed", "response.incomplete", "response.failed", "response.cancelled")
+
+
+class _Stream:
+    def __init__(self) -> None:
+        self.calls: dict[Key, dict[str, Any]] = {}
+        self.response: dict[str, Any] | None = None
+        self.last = -1
+
+    def read(self, frame: sse.Frame) -> tuple[Mark, ...]:
+        data = frame.data
+        if data is None:
+            return ()
+        event = frame.json()
+        if not isinstance(event, dict):
+            return ()
+        if isinstance(event.get("sequence_number"), int):
+            self.last = event["sequence_number"]
+        kind, key = event.get("type"), event.get("output_index")
+        if kind in DELTAS:
+            return (
+                (Delta(key, event["delta"], ("delta",)),)
+                if key in self.calls and isinstance(event.get("delta"), str)
+                else ()
+            )
+        if kind == "response.output_text.delta":
+            place = (key, event.get("content_index"))
+            return (Prose(place, event["delta"], ("delta",)),) if isinstance(event.get("delta"), str) else ()
+        if kind in DONES:
+            if key not in self.calls:
+                return ()
+            named = ("name",) if isinstance(event.get("name"), str) else None
+            return End(key), Copy(key, (DONES[str(kind)],), named)
+        if kind == "response.output_item.added":
+            return self._added(event, key)
+        if kind == "response.output_item.done":
+            item = event.get("item")
+            if key not in self.calls or not isinstance(item, dict):
+                return ()
+            return End(key), Copy(key, ("item", TEXT_FIELDS[self.calls[key]["type"]]), ("item", "name"))
+        if kind in ("response.created", "response.in_progress", "response.queued"):
+            self.response = event.get("response") if isinstance(event.get("response"), dict) else self.response
+            return ()
+        if kind in TERMINAL:
+            return self._terminal(event)
+        return (Closed(failed=True),) if kind == "error" else ()
+
+    def _added(self, event: dict[str, Any], key: Any) -> tuple[Mark, ...]:
+        item = event.get("item")
+        if not isinstance(item, dict) or item.get("type") not in TEXT_FIELDS or not isinstance(item.get("name"), str):
+            return ()
+        self.calls[key] = item
+        custom = item["type"] == "custom_tool_call"
+        return (Start(key, item["name"], ("item", "name"), item.get("call_id"), item.get("namespace"), custom),)
+
+    def _terminal(self, event: dict[str, Any]) -> tuple[Mark, ...]:
+        marks: list[Mark] = [End(key) for key in self.calls]
+        by_id = {item.get("id") or item.get("call_id"): key for key, item in self.calls.items()}
+        output = at(event, ("response", "output"))
+        for index, item in enumerate(output if isinstance(output, list) else []):
+            if isinstance(item, dict) and item.get("type") in TEXT_FIELDS:
+                key = by_id.get(item.get("id") or item.get("call_id"), index if index in self.calls else None)
+                if key is not None:
+                    path = ("response", "output", index)
+                    marks.append(Copy(key, (*path, TEXT_FIELDS[item["type"]]), (*path, "name")))
+        marks.append(Stopped(finish(event.get("response"))))
+        counts = tuple(
+            (("response", "usage", field), count)
+            for field in COUNTS
+            if isinstance(count := at(event, ("response", "usage", field)), int)
+        )
+        if counts:
+            marks.append(Usage(counts))
+        return (*marks, Closed(failed=event.get("type") == "response.failed"))
+
+    def delta(self, key: Key, text: str) -> bytes:
+        item = self.calls[key]
+        kind = DELTAS[item["type"] != "function_call"]
+        event = {
+            "type": kind,
+            "sequence_number": self.last,
+            "item_id": item.get("id"),
+            "output_index": key,
+            "delta": text,
+        }
+        return sse.encode(event, kind)
+
+    def failure(self, message: str) -> bytes:
+        self.last += 1
+        problem = {"code": "server_error", "message": message}
+        if self.response is None:
+            event = {"type": "error", "sequence_number": self.last, **problem, "param": None}
+            return sse.encode(event, "error")
+        response = {**self.response, "status": "failed", "error": problem}
+        return sse.encode(
+            {"type": "response.failed", "sequence_number": self.last, "response": response}, "response.failed"
+        )
+
+
+def stream() -> _Stream:
+    return _Stream()
+
+
+def calls(body: Any) -> list[Whole]:
+    output = at(body, ("output",))
+    return [
+        Whole(
+            item["name"],
+            item[TEXT_FIELDS[item["type"]]],
+            ("output", index, TEXT_FIELDS[item["type"]]),
+            ("output", index, "name"),
+            item.get("call_id"),
+            item.get("namespace"),
+            item["type"] == "custom_tool_call",
+        )
+        for index, item in enumerate(output if isinstance(output, list) else [])
+        if isinstance(item, dict)
+        and item.get("type") in TEXT_FIELDS
+        and isinstance(item.get("name"), str)
+        and isinstance(item.get(TEXT_FIELDS[item["type"]]), str)
+    ]
+
+
+def finish(body: Any) -> Finish:
+    if at(body, ("status",)) == "incomplete":
+        return (
+            "length"
+            if at(body, ("incomplete_details", "reason")) in ("max_output_tokens", "max_tokens", None)
+            else "other"
+        )
+    return "tool" if calls(body) else "stop"
+
+
+def usage(body: Any) -> dict[str, int]:
+    found = at(body, ("usage",))
+    return {field: found[field] for field in COUNTS if isinstance(found, dict) and isinstance(found.get(field), int)}
+
+
+def error(status: int, message: str) -> bytes:
+    kind = "invalid_request_error" if status < 500 else "server_error"
+    return json.dumps({"error": {"message": message, "type": kind, "param": None, "code": None}}).encode()
+
+
+def again(request: dict[str, Any], call: Rejected, strict: bool, pin: bool) -> dict[str, Any]:
+    call_id = call.call_id or "call_onspec"
+    kind = "custom_tool_call" if call.custom else "function_call"
+    raw = call.raw if call.custom or _is_object(call.raw) else json.dumps({"INVALID_JSON": call.raw})
+    asked: dict[str, Any] = {"type": kind, "call_id": call_id, "name": call.name, TEXT_FIELDS[kind]: raw}
+    if call.namespace:
+        asked["namespace"] = call.namespace
+    answer = {"type": f"{kind}_output", "call_id": call_id, "output": call.feedback}
+    given = request.get("input", [])
+    history = [{"role": "user", "content": given}] if isinstance(given, str) else list(given)
+    made = {**request, "input": [*history, *call.before, asked, answer]}
+    if pin and not call.namespace:
+        made["tool_choice"] = {"type": "custom" if call.custom else "function", "name": call.name}
+    if strict:
+        made["tools"] = [
+            {**tool, "strict": True}
+            if isinstance(tool, dict) and tool.get("type") == "function" and tool.get("name") == call.name
+            else tool
+            for tool in request.get("tools", [])
+        ]
+    return made
+
+
+def _is_object(raw: str) -> bool:
+    try:
+        return isinstance(json.loads(raw), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+KEPT = ("reasoning", "message")
+"""Items that are replayed before a rejected call: a call of a reasoning model is not taken without its reasoning."""
+
+
+def usage_places(body: Any) -> list[tuple[Path, int]]:
+    return [(("usage", field), count) for field, count in usage(body).items()]
+
+
+def before_in(body: Any, call: Whole) -> tuple[Any, ...]:
+    output = at(body, ("output",))
+    kept = output[: int(call.path[1])] if isinstance(output, list) else []
+    return tuple(item for item in kept if isinstance(item, dict) and item.get("type") in KEPT)
+
+
+def before(frames: list[sse.Frame], key: Key) -> tuple[Any, ...]:
+    kept = []
+    for frame in frames:
+        if frame.name and frame.name != "response.output_item.done":
+            continue
+        event = frame.json()
+        if isinstance(event, dict) and event.get("type") == "response.output_item.done":
+            item = event.get("item")
+            if isinstance(item, dict) and item.get("type") in KEPT:
+                kept.append(item)
+    return tuple(kept)
