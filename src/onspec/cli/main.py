@@ -15,6 +15,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "check": ("onspec.cli.check:check_command", "Check one call, or a file of calls, against its tool."),
     "edit": ("onspec.cli.edit:edit", "Apply, preview or take back edits that cannot leave a file half changed."),
     "mcp": ("onspec.cli.mcp:mcp", "Serve the edit tools over MCP, on stdio or HTTP."),
+    "serve": ("onspec.cli.serve:serve", "Run a gateway between an agent and its provider."),
 }
 
 USAGE = 2

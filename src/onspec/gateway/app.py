@@ -1,4 +1,4 @@
-"""The gateway as an ASGI application: what comes in is carried to a provider, or answered from what has been counted."""
+"""The gateway as an ASGI application: requests are carried to a provider, or answered from what has been counted."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ class Gateway:
         if not self._tokens:
             return True
         given = next((value for key, value in scope["headers"] if key.lower() == TOKEN), b"")
-        return any([hmac.compare_digest(given, token) for token in self._tokens])
+        return sum(hmac.compare_digest(given, token) for token in self._tokens) > 0
 
     async def _carry(self, scope: Scope, receive: Receive, send: Send) -> None:
         started = time.monotonic()

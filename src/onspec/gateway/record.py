@@ -68,7 +68,11 @@ class Watch:
             if self.keep_payloads:
                 entry |= {"before": repair.before, "after": repair.after}
             audit.append(entry)
+        for path in verdict.undeclared:
+            invented.append(path.rpartition("/")[2][:MAX_NAME])
         for violation in verdict.violations:
+            if violation.code == "unknown_key":
+                invented.append(violation.path.rpartition("/")[2][:MAX_NAME])
             audit.append({"code": violation.code, "path": violation.path[:200], "message": violation.message[:300]})
         if self.keep_payloads and verdict.status != "accepted":
             audit.append({"raw": verdict.raw})

@@ -374,7 +374,7 @@ _NO_TOOL = Tool("unknown", True)
 
 
 def open_text(live: Live) -> bool:
-    """Whether the call's JSON has not closed; then only the reason for the stop tells a cut call from a careless one."""
+    """Whether the call's JSON has not closed; only the reason for the stop tells a cut call from a careless one."""
     if live.match.tool is None or live.match.tool.schema is None:
         return False
     return not live.stream.closed and open_ended(live.stream.text)

@@ -29,7 +29,7 @@ class _Quiet(logging.Filter):
 
 
 class Server(uvicorn.Server):
-    """A server for one gateway: on the first signal it takes no more clients, lets replies end, then ends them itself."""
+    """A server for one gateway: after a signal it takes no more clients, lets replies end, then ends them itself."""
 
     def __init__(self, gateway: Gateway, started: Callable[[str], None] | None = None) -> None:
         config = gateway.config

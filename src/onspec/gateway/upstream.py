@@ -17,7 +17,10 @@ except ImportError as error:
 Headers = list[tuple[bytes, bytes]]
 
 HOP = frozenset(
-    b"connection keep-alive proxy-authenticate proxy-authorization proxy-connection te trailer transfer-encoding upgrade".split()
+    {
+        *(b"connection", b"keep-alive", b"proxy-authenticate", b"proxy-authorization", b"proxy-connection"),
+        *(b"te", b"trailer", b"upgrade", b"transfer-encoding"),
+    }
 )
 """Headers that belong to one connection (RFC 9110, 7.6.1)."""
 ENCODINGS = (b"gzip", b"deflate", b"identity")

@@ -15,7 +15,7 @@ from onspec.gateway.wire import Finish
 from onspec.repair.policy import Policy
 
 Status = Literal["accepted", "repaired", "refused"]
-CUT = frozenset({"cut_off", "length", "incomplete", "truncated"})
+CUT = frozenset({"cut_off"})
 """Codes of a call whose text stops before its end."""
 
 
@@ -30,6 +30,7 @@ class Verdict:
         value: The arguments to pass on, decoded; None where refused.
         cut: Whether the text stops before its end.
         feedback: For the model, where refused.
+        undeclared: JSON Pointers of keys that an open schema lets through though it does not name them.
     """
 
     status: Status
@@ -41,6 +42,7 @@ class Verdict:
     violations: tuple[Violation, ...] = ()
     cut: bool = False
     feedback: str = ""
+    undeclared: tuple[str, ...] = ()
 
 
 log = logging.getLogger("onspec.gateway")
@@ -70,14 +72,23 @@ def judge_with(policy_for: Callable[[Tool], Policy], fault: Callable[[], None] =
         tool = match.tool
         if tool.schema is None:
             return Verdict("repaired" if match.repairs else "accepted", tool.name, raw, raw, raw, match.repairs)
-        reason = {"length": "length", "tool": "tool_calls", "stop": "stop"}.get(finish) if finish else None
+        open_end = open_ended(raw)
+        reason = "length" if finish == "length" and (open_end or not raw.strip()) else None
         outcome = check(tool, whole_characters(raw), policy_for(tool), reason)
         if not outcome.ok:
-            cut = open_ended(raw) or any(violation.code in CUT for violation in outcome.violations)
+            cut = open_end or any(violation.code in CUT for violation in outcome.violations)
             return Verdict("refused", tool.name, raw, raw, None, (), outcome.violations, cut, outcome.feedback())
         repairs = (*match.repairs, *outcome.repairs)
         text = raw if outcome.status == "accepted" else outcome.json.decode("utf-8", "surrogatepass")
-        return Verdict("repaired" if repairs else "accepted", tool.name, raw, text, outcome.arguments, repairs)
+        return Verdict(
+            "repaired" if repairs else "accepted",
+            tool.name,
+            raw,
+            text,
+            outcome.arguments,
+            repairs,
+            undeclared=outcome.undeclared(),
+        )
 
     return judge
 

@@ -42,7 +42,9 @@ class Request:
 class Scripted:
     """An HTTP/1.1 server on loopback that plays a script.
 
-    Use as an asynchronous context manager; `url` is its address, `requests` what it was asked.
+    Use as an asynchronous context manager; `url` is its address, `requests` what it was asked, `open` and
+    `most_open` how many connections there are and were, `vanished` how many clients left during a reply. `sent` is told
+    the size of each piece of a stream before it is sent.
     """
 
     def __init__(self, script: Script, port: int = 0, seen: Callable[[Request], None] | None = None) -> None:
@@ -51,6 +53,7 @@ class Scripted:
         self.open = 0
         self.most_open = 0
         self.vanished = 0
+        self.sent: Callable[[int], None] = lambda size: None
         self._port = port
         self._seen = seen
         self._next = 0
@@ -200,6 +203,7 @@ class Scripted:
                     await writer.drain()
                     return await self._end(turn, writer)
                 sent += len(data)
+                self.sent(len(data))
                 _chunk(writer, data)
                 await writer.drain()
             if pack is not None:

@@ -45,8 +45,8 @@ class Shape:
     """How a value that begins in a given way may be judged while it arrives.
 
     Attributes:
-        kind: `object`, `array` and `string` may be judged part by part, `any` is always valid, `scalar` and `whole` only
-            when complete, by the validator at `place`.
+        kind: `object`, `array` and `string` may be judged part by part, `any` is always valid, `scalar` and `whole`
+            only when complete, by the validator at `place`.
         place: Where in the schema this is decided.
         members: The places of an object's declared members.
         extra: The place of undeclared members; None where they are not plain data.
@@ -65,7 +65,7 @@ class Shape:
 
 
 def shape(document: Any, place: Place, start: str) -> Shape | None:
-    """The shape of a value that begins with `start`; None where no valid value begins so."""
+    """The shape of a value that begins with `start`; None where none begins so."""
     node, pointer = place.node, place.pointer
     for _ in range(MAX_REFS):
         if not isinstance(node, dict) or "$ref" not in node:

@@ -48,9 +48,9 @@ class _Open:
 class ArgumentStream:
     """Watches one call's argument text arrive in pieces, cut anywhere.
 
-    `certain` characters of the text stand whatever follows: a call that conforms keeps them, and so does every repair of
-    a call whose first fault lies behind them. From the first doubtful value on nothing more is certain, and the whole
-    call is for `onspec.check` to judge. Never raises; linear in the text.
+    `certain` characters of the text stand whatever follows: a call that conforms keeps them, and so does every repair
+    of a call whose first fault lies behind them. From the first doubtful value on nothing more is certain, and the
+    whole call is for `onspec.check` to judge. Never raises; linear in the text.
 
     Args:
         tool: The contract. A tool without a schema takes any text, so all of it is certain.
