@@ -7,6 +7,7 @@ from typing import Any
 
 from onspec.gateway import sse
 from onspec.gateway.wire import (
+    Begun,
     Closed,
     Delta,
     End,
@@ -81,7 +82,7 @@ class _Stream:
             marks: list[Mark] = [Stopped(REASONS.get(reason, "other"))] if reason else []
             return (*marks, *_usage(event, ("usage",)))
         if kind == "message_start":
-            return _usage(event, ("message", "usage"))
+            return (Begun(), *_usage(event, ("message", "usage")))
         if kind == "message_stop":
             return (Closed(),)
         return (Closed(failed=True),) if kind == "error" else ()
@@ -93,6 +94,9 @@ class _Stream:
             "delta": {"type": "input_json_delta", "partial_json": text},
         }
         return sse.encode(event, "content_block_delta")
+
+    def ending(self) -> bytes:
+        return sse.encode({"type": "message_stop"}, "message_stop")
 
     def failure(self, message: str) -> bytes:
         return sse.encode({"type": "error", "error": {"type": "api_error", "message": message}}, "error")

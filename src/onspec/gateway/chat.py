@@ -7,6 +7,7 @@ from typing import Any
 
 from onspec.gateway import sse
 from onspec.gateway.wire import (
+    Begun,
     Closed,
     Delta,
     End,
@@ -53,7 +54,7 @@ class _Stream:
             return ()
         if event.get("error"):
             return (Closed(failed=True),)
-        marks: list[Mark] = []
+        marks: list[Mark] = [] if self.template else [Begun()]
         choices = event.get("choices")
         for place, choice in enumerate(choices if isinstance(choices, list) else []):
             if isinstance(choice, dict):
@@ -110,6 +111,9 @@ class _Stream:
         }
         event["choices"] = [{"index": key[0], "delta": {"tool_calls": [call]}, "logprobs": None, "finish_reason": None}]
         return sse.encode(event)
+
+    def ending(self) -> bytes:
+        return b"data: [DONE]\n\n"
 
     def failure(self, message: str) -> bytes:
         return sse.encode({"error": {"message": message, "type": "server_error", "param": None, "code": None}})

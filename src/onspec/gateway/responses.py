@@ -7,6 +7,7 @@ from typing import Any
 
 from onspec.gateway import sse
 from onspec.gateway.wire import (
+    Begun,
     Closed,
     Copy,
     Delta,
@@ -73,7 +74,7 @@ class _Stream:
             return End(key), Copy(key, ("item", TEXT_FIELDS[self.calls[key]["type"]]), ("item", "name"))
         if kind in ("response.created", "response.in_progress", "response.queued"):
             self.response = event.get("response") if isinstance(event.get("response"), dict) else self.response
-            return ()
+            return (Begun(),)
         if kind in TERMINAL:
             return self._terminal(event)
         return (Closed(failed=True),) if kind == "error" else ()
@@ -117,6 +118,9 @@ class _Stream:
             "delta": text,
         }
         return sse.encode(event, kind)
+
+    def ending(self) -> bytes:
+        return b""
 
     def failure(self, message: str) -> bytes:
         self.last += 1

@@ -151,11 +151,15 @@ class Rewriter:
                 half = True
         if self.ended:
             return out
-        if not self._closed and (cut or half or (self._stopped is None and self._known)):
+        if not self._closed and self._stopped is None and (cut or half or self._known):
             return out + self.fail("the provider's stream ended before the reply did")
         for live in self._calls.values():
             self._end(live)
-        return out + self._flush()
+        out += self._flush()
+        if (cut or half) and not (self._closed or self._queue or self.ended):
+            self._closed = True
+            out += self.wire.ending()
+        return out
 
     def fail(self, message: str) -> bytes:
         """End the reply with an error, in the wire's own form; what was held is dropped."""

@@ -16,6 +16,11 @@ Finish = Literal["stop", "length", "tool", "other"]
 
 
 @dataclass(frozen=True, slots=True)
+class Begun:
+    """The reply has begun; from here on it has to end."""
+
+
+@dataclass(frozen=True, slots=True)
 class Start:
     """A call begins. `custom` calls carry free text instead of JSON."""
 
@@ -82,7 +87,7 @@ class Closed:
     failed: bool = False
 
 
-Mark = Start | Delta | Copy | End | Prose | Stopped | Usage | Closed
+Mark = Begun | Start | Delta | Copy | End | Prose | Stopped | Usage | Closed
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +118,9 @@ class Stream(Protocol):
 
     def delta(self, key: Key, text: str) -> bytes:
         """A new event that carries `text` as the next piece of the call's arguments."""
+
+    def ending(self) -> bytes:
+        """The last event of a reply that has said why it stopped, for one whose own was lost."""
 
     def failure(self, message: str) -> bytes:
         """The events that end a broken reply so that every reader sees an error, not a whole message."""
