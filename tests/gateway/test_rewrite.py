@@ -135,7 +135,7 @@ def test_any_call_any_wire(text: str, chunk: int, api: str, hold: Hold) -> None:
         assert rewriter.calls[0].verdict is not None
         assert rewriter.calls[0].verdict.cut
         return
-    read_text = list(read(api, out)[0].values())[0]
+    read_text = next(iter(read(api, out)[0].values()))
     if outcome.status == "accepted":
         assert out == data
     elif outcome.status == "repaired":
@@ -151,9 +151,12 @@ def test_a_cut_call_is_never_passed_on_as_if_whole(api: str) -> None:
     data = encoded(api, says(call("edit", cut)))
     out, rewriter = through(api, data)
     assert rewriter.failed is not None
-    assert b"error" in out and b"message_stop" not in out and b"[DONE]" not in out and b"response.completed" not in out
+    assert b"error" in out
+    assert b"message_stop" not in out
+    assert b"[DONE]" not in out
+    assert b"response.completed" not in out
     held, _ = through(api, data, "call")
-    assert json.loads(list(read(api, held)[0].values())[0]) == {"INVALID_JSON": cut}
+    assert json.loads(next(iter(read(api, held)[0].values()))) == {"INVALID_JSON": cut}
 
 
 @pytest.mark.parametrize("api", APIS)
@@ -223,8 +226,10 @@ def test_a_stream_that_stops_ends_in_an_error(api: str, events: int) -> None:
         out, rewriter = through(api, whole + left)
         last = frames(out)[-1]
         assert rewriter.failed is not None
-        assert b"error" in last.raw and last.json() is not None
-        assert b'stop_reason":"tool_use' not in out.replace(b" ", b"") and b"[DONE]" not in out
+        assert b"error" in last.raw
+        assert last.json() is not None
+        assert b'stop_reason":"tool_use' not in out.replace(b" ", b"")
+        assert b"[DONE]" not in out
 
 
 NAMESPACED = {
@@ -255,9 +260,14 @@ def test_tools_are_found_wherever_they_are_declared() -> None:
     """Top level, namespaces and an input item of additional tools; custom tools have a grammar and no schema."""
     found = ContractCache().of(NAMESPACED)
     edit, custom = found.find("edit", "functions"), found.find("exec", "functions")
-    assert edit is not None and edit.tool is not None and edit.tool.schema is not None
-    assert custom is not None and custom.tool is not None and custom.tool.schema is None
-    assert custom.tool.grammar is not None and custom.tool.grammar.syntax == "lark"
+    assert edit is not None
+    assert edit.tool is not None
+    assert edit.tool.schema is not None
+    assert custom is not None
+    assert custom.tool is not None
+    assert custom.tool.schema is None
+    assert custom.tool.grammar is not None
+    assert custom.tool.grammar.syntax == "lark"
     assert found.find("edit") is not None
     built = ContractCache().of(
         {
@@ -269,7 +279,9 @@ def test_tools_are_found_wherever_they_are_declared() -> None:
         }
     )
     editor = built.find("str_replace_based_edit_tool")
-    assert editor is not None and editor.tool is not None and editor.tool.effect == "write"
+    assert editor is not None
+    assert editor.tool is not None
+    assert editor.tool.effect == "write"
     assert not editor.tool.is_valid({"command": "undo_edit", "path": "a"})
     assert built.find("web_search") is None
 
