@@ -216,13 +216,12 @@ def test_halves_of_a_pair_in_two_deltas_are_one_character() -> None:
 
 
 @pytest.mark.parametrize("api", APIS)
-@pytest.mark.parametrize("events", range(2, 14))
-def test_a_stream_that_stops_ends_in_an_error(api: str, events: int) -> None:
+def test_a_stream_that_stops_ends_in_an_error(api: str) -> None:
     """Wherever the provider's stream stops before its end, the client sees an error and no whole reply."""
     data = encoded(api, says(Block("text", "Now."), call("edit", BROKEN["extra_key"], 20)))
     parts = frames(data)
-    whole, half = b"".join(frame.raw for frame in parts[:events]), parts[events].raw[:-9]
-    for left in (b"", half):
+    for events, left in [(n, left) for n in range(2, len(parts)) for left in (b"", parts[n].raw[:-9])]:
+        whole = b"".join(frame.raw for frame in parts[:events])
         out, rewriter = through(api, whole + left)
         last = frames(out)[-1]
         if b'"finish_reason":"tool_calls"' in whole or b"message_delta" in whole:
