@@ -126,7 +126,7 @@ def _whole(api: Api, body: bytes) -> _Said:
 
 
 async def _streamed(api: Api, answer: Answer) -> _Said:
-    said, first = _Said(), None
+    said, first, stopped = _Said(), None, False
     reader, wire = sse.Reader(), api.stream()
     raw: list[str] = []
     key: Key = None
@@ -139,8 +139,10 @@ async def _streamed(api: Api, answer: Answer) -> _Said:
                 elif isinstance(mark, Delta) and first is not None and mark.key == key:
                     raw.append(mark.text)
                 elif isinstance(mark, Stopped):
-                    said.finish = mark.reason
+                    said.finish, stopped = mark.reason, True
                 elif isinstance(mark, Usage):
                     said.usage |= {str(path[-1]): count for path, count in mark.counts}
+    if not stopped:
+        raise UpstreamError("the provider's stream ended before the reply did")
     said.raw = "".join(raw)
     return said

@@ -56,6 +56,8 @@ class Live:
 
     @property
     def name(self) -> str:
+        if self.verdict is not None and self.verdict.status != "refused":
+            return self.verdict.tool or self.start.name
         found = self.match.tool
         return found.name if found is not None else self.start.name
 
