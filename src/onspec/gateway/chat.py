@@ -54,7 +54,7 @@ class _Stream:
             return ()
         if event.get("error"):
             return (Closed(failed=True),)
-        marks: list[Mark] = [] if self.template else [Begun()]
+        marks: list[Mark] = [] if self.template or "choices" not in event else [Begun()]
         choices = event.get("choices")
         for place, choice in enumerate(choices if isinstance(choices, list) else []):
             if isinstance(choice, dict):

@@ -66,6 +66,7 @@ class Store:
             self._database: sqlite3.Connection | None = _open(path)
         except (sqlite3.Error, OSError) as error:
             raise InputError(f"{path}: {error}") from None
+        self._opened = self._identity()
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._write, name="onspec-store", daemon=True)
         self._thread.start()
@@ -113,7 +114,7 @@ class Store:
         rows = [_row(record) for record in batch]
         for attempt in range(3):
             try:
-                if self._database is None or not self.path.exists():
+                if self._database is None or self._identity() != self._opened:
                     self._reopen()
                 assert self._database is not None
                 with self._database:
@@ -125,10 +126,19 @@ class Store:
                     time.sleep(RETRY_SECONDS * attempt)
         self._lost(len(rows))
 
+    def _identity(self) -> tuple[int, int] | None:
+        """Which file stands at the path; a deleted one takes writes and keeps none of them."""
+        try:
+            found = self.path.stat()
+        except OSError:
+            return None
+        return found.st_dev, found.st_ino
+
     def _reopen(self) -> None:
         self._drop()
         self.path.parent.mkdir(parents=True, exist_ok=True)
         self._database = _open(self.path)
+        self._opened = self._identity()
 
     def _drop(self) -> None:
         if self._database is not None:
