@@ -76,7 +76,7 @@ def test_the_next_try_lands(api: str, stream: bool, bad: str) -> None:
 
 @pytest.mark.parametrize("api", PATHS)
 def test_what_the_model_is_told(api: str) -> None:
-    """The bad call in a replayable form, our feedback as its error result, thinking before it, the tool pinned and strict."""
+    """The bad call replayable, our feedback as its error result, thinking before it, the tool pinned and strict."""
     first = says(Block("thinking", "hm", signature="c2ln"), Block("text", "Now."), call("edit", CUT, id="call_7"))
     with rig([first, says(call("edit", GOOD))], Rules(retry=1)) as r:
         ask(r, api)

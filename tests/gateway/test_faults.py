@@ -407,7 +407,9 @@ def test_safe_by_default(tmp_path: Path) -> None:
     assert Config(upstreams=up, host="0.0.0.0", tokens=("t",)).checked()
     path = tmp_path / "onspec.toml"
     path.write_text(
-        '[gateway]\npolicy = "safe"\n[[upstream]]\nurl = "https://a"\n[[upstream]]\nurl = "https://b"\nroute = "/v1/messages"\n[model."claude-*"]\nretry = 2\n[tool.edit]\npolicy = "strict"\naliases = {file = "path"}\n'
+        '[gateway]\npolicy = "safe"\n[[upstream]]\nurl = "https://a"\n[[upstream]]\nurl = "https://b"\n'
+        'route = "/v1/messages"\n[model."claude-*"]\nretry = 2\n[tool.edit]\npolicy = "strict"\n'
+        'aliases = {file = "path"}\n'
     )
     config = load(path)
     assert config.route("/v1/messages").url == "https://b"  # type: ignore[union-attr]
