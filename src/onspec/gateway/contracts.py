@@ -7,12 +7,13 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Any
 
-from onspec.contract.tool import Grammar, Tool
+from onspec.contract.tool import Tool
 from onspec.contract.toolset import Match, Toolset
 from onspec.errors import OnspecError
-from onspec.gateway.builtin import EFFECTS, SCHEMAS
 
 MAX_CACHED = 256
+NOTHING = {"type": "object", "properties": {}}
+"""The contract of a function whose parameters are null."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +93,7 @@ def _compile(places: list[tuple[str, Any]], aliases: dict[str, dict[str, str]]) 
         if name is None:
             continue
         try:
-            tool = _tool(definition, name, aliases.get(name, {}))
+            tool = _tool(definition, aliases.get(name, {}))
         except (OnspecError, TypeError, ValueError, KeyError):
             tool = None
         if tool is None:
@@ -109,35 +110,8 @@ def _name(definition: Any) -> str | None:
     return None
 
 
-def _tool(definition: dict[str, Any], name: str, aliases: dict[str, str]) -> Tool | None:
-    kind = definition.get("type")
-    if isinstance(kind, str) and kind in SCHEMAS:
-        return Tool(name, SCHEMAS[kind], aliases=aliases, effect=EFFECTS[kind.rsplit("_", 1)[0]])  # type: ignore[arg-type]
-    if kind == "custom" and "input_schema" not in definition:
-        return Tool(name, None, grammar=_grammar(definition))
-    schema = _schema(definition)
-    if schema is None:
-        return None
-    return Tool(name, schema, aliases=aliases)
-
-
-def _schema(definition: dict[str, Any]) -> Any:
-    if "input_schema" in definition:
-        return definition["input_schema"]
-    holder = definition.get("function", definition)
-    if not isinstance(holder, dict):
-        return None
-    if "parameters" in holder:
-        given = holder["parameters"]
-        return given if given is not None else {"type": "object", "properties": {}}
-    return {"type": "object", "properties": {}} if definition.get("type") == "function" else None
-
-
-def _grammar(definition: dict[str, Any]) -> Grammar:
-    holder = definition.get("custom", definition)
-    form = holder.get("format") if isinstance(holder, dict) else None
-    form = form if isinstance(form, dict) else {}
-    nested = form.get("grammar")
-    inner: dict[str, Any] = nested if isinstance(nested, dict) else form
-    syntax = inner.get("syntax")
-    return Grammar(syntax if syntax in ("lark", "regex") else "text", str(inner.get("definition", "")))
+def _tool(definition: dict[str, Any], aliases: dict[str, str]) -> Tool | None:
+    holder = definition.get("function")
+    if isinstance(holder, dict) and holder.get("parameters", 0) is None:
+        definition = {**definition, "function": {**holder, "parameters": dict(NOTHING)}}
+    return Tool.from_json(definition, **({"aliases": aliases} if aliases else {}))
