@@ -16,6 +16,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "edit": ("onspec.cli.edit:edit", "Apply, preview or take back edits that cannot leave a file half changed."),
     "mcp": ("onspec.cli.mcp:mcp", "Serve the edit tools over MCP, on stdio or HTTP."),
     "serve": ("onspec.cli.serve:serve", "Run a gateway between an agent and its provider."),
+    "wrap": ("onspec.cli.wrap:wrap", "Run an agent through a gateway of its own."),
+    "report": ("onspec.cli.report:report", "Show what a gateway counted."),
 }
 
 USAGE = 2

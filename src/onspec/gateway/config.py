@@ -23,11 +23,16 @@ POLICIES = {"strict": Policy.strict, "safe": Policy.safe, "lenient": Policy.leni
 
 @dataclass(frozen=True, slots=True)
 class Upstream:
-    """A provider: requests whose path begins with `route` go to `url` plus their path."""
+    """A provider: requests whose path begins with `route` go to `url` plus their path, less the route where `strip`."""
 
     url: str
     route: str = "/"
     name: str = "upstream"
+    strip: bool = False
+
+    def address(self, target: str) -> str:
+        """Where a request for a target (path and query) goes."""
+        return self.url.rstrip("/") + (target[len(self.route.rstrip("/")) :] if self.strip else target)
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +188,7 @@ def _config(found: dict[str, Any]) -> Config:
         models.append((pattern, _rules(given, f'[model."{pattern}"]')))
     upstreams = []
     for given in found.get("upstream", []):
-        _known(given, {"url", "route", "name"}, "[[upstream]]")
+        _known(given, {"url", "route", "name", "strip"}, "[[upstream]]")
         if "url" not in given:
             raise InputError("[[upstream]] has no url")
         upstreams.append(Upstream(**given))

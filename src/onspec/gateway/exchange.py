@@ -98,7 +98,7 @@ class Exchange:
             headers = [(key, value) for key, value in headers if key.lower() != b"content-encoding"]
         if data or asked.method in ("POST", "PUT", "PATCH"):
             headers.append((b"content-length", str(len(data)).encode()))
-        url = asked.upstream.url.rstrip("/") + asked.target
+        url = asked.upstream.address(asked.target)
         authority = url.split("://", 1)[1].split("/", 1)[0].rpartition("@")[2]
         return await self._client.send(asked.method, url, [(b"host", authority.encode()), *headers], data)
 
