@@ -105,6 +105,20 @@ def test_what_the_model_is_told(api: str) -> None:
         assert body["tool_choice"] == {"type": "function", "name": "edit"}
 
 
+@pytest.mark.parametrize("api", PATHS)
+@pytest.mark.parametrize("stream", [True, False])
+def test_a_reply_cut_by_length_ends_as_a_whole_one(api: str, stream: bool) -> None:
+    """Once the next try has landed, nothing says any more that the reply was cut."""
+    with rig([says(call("edit", CUT), stop="max_tokens"), says(call("edit", GOOD))], Rules(retry=1)) as r:
+        answer = ask(r, api, stream)
+    assert [json.loads(text) for text in arguments(api, answer, stream)] == [json.loads(GOOD)]
+    for sign in (b"max_tokens", b'"length"', b'incomplete"', b"max_output_tokens"):
+        assert sign not in answer.content
+    assert {"anthropic": b"tool_use", "chat": b"tool_calls", "responses": b"completed"}[api] in answer.content
+    if stream and api == "responses":
+        assert frames(answer.content)[-1].name == "response.completed"
+
+
 def test_the_same_call_again_breaks_the_loop() -> None:
     """The second identical try is told so, the third ends it, whatever the limit."""
     with rig([says(call("edit", WRONG))] * 9, Rules(retry=9)) as r:

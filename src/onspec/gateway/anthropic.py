@@ -8,6 +8,7 @@ from typing import Any
 from onspec.gateway import sse
 from onspec.gateway.wire import (
     Begun,
+    Change,
     Closed,
     Delta,
     End,
@@ -79,7 +80,9 @@ class _Stream:
             return (End(index),) if index in self.calls else ()
         if kind == "message_delta":
             reason = at(event, ("delta", "stop_reason"))
-            marks: list[Mark] = [Stopped(REASONS.get(reason, "other"))] if reason else []
+            marks: list[Mark] = (
+                [Stopped(REASONS.get(reason, "other"), ((("delta", "stop_reason"), "tool_use"),))] if reason else []
+            )
             return (*marks, *_usage(event, ("usage",)))
         if kind == "message_start":
             return (Begun(), *_usage(event, ("message", "usage")))
@@ -94,6 +97,9 @@ class _Stream:
             "delta": {"type": "input_json_delta", "partial_json": text},
         }
         return sse.encode(event, "content_block_delta")
+
+    def call_end(self, key: Key) -> bytes:
+        return sse.encode({"type": "content_block_stop", "index": key}, "content_block_stop")
 
     def ending(self) -> bytes:
         return sse.encode({"type": "message_stop"}, "message_stop")
@@ -171,6 +177,10 @@ def again(request: dict[str, Any], call: Rejected, strict: bool, pin: bool) -> d
             for tool in request.get("tools", [])
         ]
     return made
+
+
+def whole(body: Any) -> list[Change]:
+    return [(("stop_reason",), "tool_use")]
 
 
 def usage_places(body: Any) -> list[tuple[Path, int]]:

@@ -60,6 +60,8 @@ async def mend(
                 extra[name] = extra.get(name, 0) + count
         judged.append(Judged(verdict, tries))
         edits += _edits(call, raw, verdict, match.tool, hold, finish)
+    if finish == "length" and any(one.outcome == "retried" for one in judged):
+        edits += api.whole(body)
     for path, count in api.usage_places(body):
         if extra.get(str(path[-1])):
             edits.append((path, count + extra[str(path[-1])]))

@@ -8,6 +8,7 @@ from typing import Any
 from onspec.gateway import sse
 from onspec.gateway.wire import (
     Begun,
+    Change,
     Closed,
     Delta,
     End,
@@ -84,7 +85,8 @@ class _Stream:
         reason = choice.get("finish_reason")
         if isinstance(reason, str):
             marks += [End(key) for key in self.calls if isinstance(key, tuple) and key[0] == number]
-            marks.append(Stopped(REASONS.get(reason, "other")))
+            path: Path = ("choices", place, "finish_reason")
+            marks.append(Stopped(REASONS.get(reason, "other"), ((path, "tool_calls"),)))
         return marks
 
     def _call(self, call: dict[str, Any], key: Key, path: Path) -> list[Mark]:
@@ -111,6 +113,9 @@ class _Stream:
         }
         event["choices"] = [{"index": key[0], "delta": {"tool_calls": [call]}, "logprobs": None, "finish_reason": None}]
         return sse.encode(event)
+
+    def call_end(self, key: Key) -> bytes:
+        return b""
 
     def ending(self) -> bytes:
         return b"data: [DONE]\n\n"
@@ -189,6 +194,11 @@ def _is_object(raw: str) -> bool:
         return isinstance(json.loads(raw), dict)
     except (ValueError, RecursionError):
         return False
+
+
+def whole(body: Any) -> list[Change]:
+    choices = at(body, ("choices",))
+    return [(("choices", place, "finish_reason"), "tool_calls") for place in range(len(choices or []))]
 
 
 def usage_places(body: Any) -> list[tuple[Path, int]]:

@@ -8,6 +8,7 @@ from typing import Any
 from onspec.gateway import sse
 from onspec.gateway.wire import (
     Begun,
+    Change,
     Closed,
     Copy,
     Delta,
@@ -33,6 +34,12 @@ TEXT_FIELDS = {"function_call": "arguments", "custom_tool_call": "input"}
 DELTAS = ("response.function_call_arguments.delta", "response.custom_tool_call_input.delta")
 DONES = {"response.function_call_arguments.done": "arguments", "response.custom_tool_call_input.done": "input"}
 TERMINAL = ("response.completed", "response.incomplete", "response.failed", "response.cancelled")
+WHOLE: tuple[Change, ...] = (
+    (("type",), "response.completed"),
+    (("response", "status"), "completed"),
+    (("response", "incomplete_details"), None),
+)
+"""What makes an incomplete response a completed one."""
 
 
 class _Stream:
@@ -71,7 +78,9 @@ class _Stream:
             item = event.get("item")
             if key not in self.calls or not isinstance(item, dict):
                 return ()
-            return End(key), Copy(key, ("item", TEXT_FIELDS[self.calls[key]["type"]]), ("item", "name"))
+            cut = item.get("status") == "incomplete"
+            whole: tuple[Change, ...] = ((("item", "status"), "completed"),) if cut else ()
+            return End(key), Copy(key, ("item", TEXT_FIELDS[self.calls[key]["type"]]), ("item", "name"), whole)
         if kind in ("response.created", "response.in_progress", "response.queued"):
             self.response = event.get("response") if isinstance(event.get("response"), dict) else self.response
             return (Begun(),)
@@ -96,8 +105,10 @@ class _Stream:
                 key = by_id.get(item.get("id") or item.get("call_id"), index if index in self.calls else None)
                 if key is not None:
                     path = ("response", "output", index)
-                    marks.append(Copy(key, (*path, TEXT_FIELDS[item["type"]]), (*path, "name")))
-        marks.append(Stopped(finish(event.get("response"))))
+                    cut = item.get("status") == "incomplete"
+                    whole: tuple[Change, ...] = (((*path, "status"), "completed"),) if cut else ()
+                    marks.append(Copy(key, (*path, TEXT_FIELDS[item["type"]]), (*path, "name"), whole))
+        marks.append(Stopped(finish(event.get("response")), WHOLE, "response.completed"))
         counts = tuple(
             (("response", "usage", field), count)
             for field in COUNTS
@@ -118,6 +129,9 @@ class _Stream:
             "delta": text,
         }
         return sse.encode(event, kind)
+
+    def call_end(self, key: Key) -> bytes:
+        return b""
 
     def ending(self) -> bytes:
         return b""
@@ -210,6 +224,12 @@ def _is_object(raw: str) -> bool:
 
 KEPT = ("reasoning", "message")
 """Items that are replayed before a rejected call: a call of a reasoning model is not taken without its reasoning."""
+
+
+def whole(body: Any) -> list[Change]:
+    items = [(index, item) for index, item in enumerate(body.get("output") or []) if isinstance(item, dict)]
+    made: list[Change] = [(("output", index, "status"), "completed") for index, item in items if "status" in item]
+    return [*made, (("status",), "completed"), (("incomplete_details",), None)]
 
 
 def usage_places(body: Any) -> list[tuple[Path, int]]:

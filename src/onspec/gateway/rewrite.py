@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -108,6 +109,7 @@ class Rewriter:
         self._stopped: Finish | None = None
         self._closed = False
         self._known = False
+        self._resumed = False
         self._numbered = -1
         self._extra: dict[str, int] = {}
 
@@ -177,6 +179,8 @@ class Rewriter:
         self.waiting.remove(live)
         for name, count in extra.items():
             self._extra[name] = self._extra.get(name, 0) + count
+        if verdict.status != "refused" and self._stopped == "length":
+            self._resumed = True
         self._decide(live, verdict)
         return self._flush()
 
@@ -290,6 +294,7 @@ class Rewriter:
         edits: list[Edit] = []
         out = b""
         drop = 0
+        name: str | None = None
         ends = iter(held.ends)
         for mark in held.marks:
             if isinstance(mark, Start):
@@ -308,12 +313,15 @@ class Rewriter:
                     edits.append((mark.path, ""))
             elif isinstance(mark, End | Stopped):
                 out += self._rest(mark)
+                if isinstance(mark, Stopped) and self._resumed:
+                    edits += mark.whole
+                    name = mark.name
             elif isinstance(mark, Copy):
                 edits += self._copied(mark)
         if drop and drop == len(held.marks):
             return out
         usage = [path for mark in held.marks if isinstance(mark, Usage) for path, _ in mark.counts]
-        return out + self._numbers(held, edits, usage)
+        return out + _renamed(self._numbers(held, edits, usage), name)
 
     def _rest(self, mark: End | Stopped) -> bytes:
         """What a decided call still has to say before its end goes on."""
@@ -324,6 +332,9 @@ class Rewriter:
             if live.tail and not live.tail_sent:
                 live.tail_sent = True
                 out += self._inserted(live, live.tail)
+            if isinstance(mark, Stopped) and not live.ended and self._resumed:
+                live.ended = True
+                out += self.wire.call_end(live.key)
             if verdict is not None and verdict.status == "refused" and not live.asked:
                 live.asked = True
                 out += sse.comment(f"onspec refused {live.name}: {reason(verdict)}")
@@ -345,6 +356,8 @@ class Rewriter:
         edits: list[Edit] = []
         if mark.path is not None and live.tail is not None:
             edits.append((mark.path, live.stream.text[: live.sent] + live.tail))
+        if live.tries and live.verdict.status != "refused":
+            edits += mark.whole
         if mark.name_path is not None and live.name != live.start.name:
             edits.append((mark.name_path, live.name))
         return edits
@@ -377,6 +390,11 @@ class Rewriter:
 
 _NO_TOOL = Tool("unknown", True)
 """Stands for the contract of a call whose tool does not exist; such a call is held to its end."""
+
+
+def _renamed(data: bytes, name: str | None) -> bytes:
+    """A frame with another event name."""
+    return re.sub(rb"(?m)^event:[^\r\n]*", b"event: " + name.encode(), data, count=1) if name else data
 
 
 def open_text(live: Live) -> bool:

@@ -12,6 +12,8 @@ from onspec.gateway.sse import Frame
 Path = tuple[str | int, ...]
 Key = Hashable
 """Tells the calls of one reply apart."""
+Change = tuple[Path, Any]
+"""A place in a frame and what is to stand there."""
 Finish = Literal["stop", "length", "tool", "other"]
 
 
@@ -43,11 +45,15 @@ class Delta:
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """The frame repeats a call's whole arguments at `path`, or its name at `name_path`."""
+    """The frame repeats a call's whole arguments at `path`, or its name at `name_path`.
+
+    `whole` are the changes that make the call a complete one, where the frame says that it was cut.
+    """
 
     key: Key
     path: Path | None
     name_path: Path | None = None
+    whole: tuple[Change, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +74,14 @@ class Prose:
 
 @dataclass(frozen=True, slots=True)
 class Stopped:
-    """The reply says why it ended; all its calls have ended."""
+    """The reply says why it ended; all its calls have ended.
+
+    `whole` are the changes that make it a reply that ended with its calls, `name` the event's name then.
+    """
 
     reason: Finish
+    whole: tuple[Change, ...] = ()
+    name: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +130,9 @@ class Stream(Protocol):
     def delta(self, key: Key, text: str) -> bytes:
         """A new event that carries `text` as the next piece of the call's arguments."""
 
+    def call_end(self, key: Key) -> bytes:
+        """A new event that says that the call is complete; nothing where the wire has none."""
+
     def ending(self) -> bytes:
         """The last event of a reply that has said why it stopped, for one whose own was lost."""
 
@@ -143,6 +157,9 @@ class Api(Protocol):
 
     def usage(self, body: Any) -> dict[str, int]:
         """Input and output tokens of that reply."""
+
+    def whole(self, body: Any) -> list[Change]:
+        """The changes that make that reply, cut by length, one that ended with its calls."""
 
     def usage_places(self, body: Any) -> list[tuple[Path, int]]:
         """Where that reply's counts stand."""
