@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 import time
 from pathlib import Path
 
@@ -35,7 +36,7 @@ def report(path: Path, since: str | None, as_json: bool) -> None:
     else:
         show(found)
     if found.outcomes["refused"]:
-        raise click.exceptions.Exit(1)
+        sys.exit(1)
 
 
 def _seconds(age: str) -> float:
