@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -45,6 +46,7 @@ class Verdict:
     undeclared: tuple[str, ...] = ()
 
 
+_STRING = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
 log = logging.getLogger("onspec.gateway")
 
 Judge = Callable[[Match, str, Finish | None], Verdict]
@@ -72,11 +74,10 @@ def judge_with(policy_for: Callable[[Tool], Policy], fault: Callable[[], None] =
         tool = match.tool
         if tool.schema is None:
             return Verdict("repaired" if match.repairs else "accepted", tool.name, raw, raw, raw, match.repairs)
-        open_end = open_ended(raw)
-        reason = "length" if finish == "length" and (open_end or not raw.strip()) else None
+        reason = "length" if finish == "length" and (open_ended(raw) or not raw.strip()) else None
         outcome = check(tool, whole_characters(raw), policy_for(tool), reason)
         if not outcome.ok:
-            cut = open_end or any(violation.code in CUT for violation in outcome.violations)
+            cut = open_ended(raw) or any(violation.code in CUT for violation in outcome.violations)
             return Verdict("refused", tool.name, raw, raw, None, (), outcome.violations, cut, outcome.feedback())
         repairs = (*match.repairs, *outcome.repairs)
         text = raw if outcome.status == "accepted" else outcome.json.decode("utf-8", "surrogatepass")
@@ -103,22 +104,8 @@ def whole_characters(text: str) -> bytes:
 
 def open_ended(text: str) -> bool:
     """Whether a JSON text stops inside a string or before its brackets are closed."""
-    depth, inside, escaped = 0, False, False
-    for char in text:
-        if inside:
-            if escaped:
-                escaped = False
-            elif char == "\\":
-                escaped = True
-            elif char == '"':
-                inside = False
-        elif char == '"':
-            inside = True
-        elif char in "{[":
-            depth += 1
-        elif char in "}]":
-            depth -= 1
-    return inside or depth > 0
+    bare = _STRING.sub("", text)
+    return '"' in bare or sum(map(bare.count, "{[")) > sum(map(bare.count, "}]"))
 
 
 def _unknown(violation: Violation | None) -> str:

@@ -11,6 +11,11 @@ from onspec.contract.tool import Tool
 from onspec.repair.shape import Place, Shape, shape
 
 PLAIN = re.compile(r'[^"\\\x00-\x1f\ud800-\udfff]+')
+"""Part of a key without escapes."""
+RUN = re.compile(
+    r'(?:[^"\\\x00-\x1f\ud800-\udfff]+|\\["\\/bfnrt]|\\u(?:[0-9a-ce-fA-CE-F][0-9a-fA-F]|[dD][0-7])[0-9a-fA-F]{2})+'
+)
+"""Part of a string with whole escapes; halves of surrogate pairs are looked at one by one."""
 SPACE = " \t\n\r"
 NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?\Z")
 BEGUN = re.compile(r"<(?:/[^<>\"\\\s]{0,80})?\Z")
@@ -72,8 +77,6 @@ class ArgumentStream:
         self._place: Place = Place(self._document, "")
         self._token: list[str] = []
         self._open_string: str | int | None = None
-        self._decoded = 0
-        self._seen = 0
         self._tail = ""
         self._escape = ""
         self._depth = 0
@@ -136,7 +139,8 @@ class ArgumentStream:
         complete: str | int | None = None
         if self._open_string is not None:
             string = values[-1][self._open_string]
-            out.append(_dumps(string[self._decoded :])[1:])
+            passed = json.loads(f'"{self.text[self._began : self.certain]}"')
+            out.append(_dumps(string[len(passed) :])[1:])
             complete = self._open_string
         for frame, here in zip(reversed(self._stack), reversed(values), strict=True):
             if frame.kind == "object":
@@ -188,7 +192,7 @@ class ArgumentStream:
         if not self._stack:
             return self._stop(index)
         if char == '"' and here.kind in ("string", "any"):
-            self._open_string, self._decoded, self._seen, self._tail, self._escape = self._at, 0, 0, "", ""
+            self._open_string, self._began, self._tail, self._escape = self._at, start + 1, "", ""
             self.certain = start + 1
             self._step = self._string
             return index + 1
@@ -201,6 +205,10 @@ class ArgumentStream:
     def _string(self, piece: str, index: int) -> int:
         if self._escape:
             return self._escaped(piece, index)
+        run = RUN.match(piece, index)
+        if run is not None:
+            self._passed(run.group(), run.end())
+            return run.end()
         char = piece[index]
         if char == '"':
             if self.certain != self._base + index:
@@ -210,11 +218,7 @@ class ArgumentStream:
         if char == "\\":
             self._escape = char
             return index + 1
-        run = PLAIN.match(piece, index)
-        if run is None:
-            return self._stop(index)
-        self._passed(run.group(), run.end() - index, run.end())
-        return run.end()
+        return self._stop(index)
 
     def _escaped(self, piece: str, index: int) -> int:
         self._escape += piece[index]
@@ -244,12 +248,11 @@ class ArgumentStream:
                 if not 0xDC00 <= low < 0xE000 or not written[8:12].isalnum():
                     return self._stop(index)
         self._escape = ""
-        self._passed(written, 1, index)
+        self._passed(written, index)
         return index
 
-    def _passed(self, written: str, count: int, index: int) -> None:
+    def _passed(self, written: str, index: int) -> None:
         """Part of a string's content has been read; it is certain unless leaked markup may have begun."""
-        self._seen += count
         window = self._tail + written
         self._tail = window[-LOOK_BACK:]
         if "<" in window:
@@ -259,7 +262,6 @@ class ArgumentStream:
             if BEGUN.search(self._tail) or ((closer := CLOSER.search(self._tail)) and closer[1] in self._names()):
                 return
         self.certain = self._base + index
-        self._decoded = self._seen
 
     def _names(self) -> frozenset[str]:
         if self._known is None:
