@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import re
 from collections.abc import Callable
@@ -104,7 +105,11 @@ def whole_characters(text: str) -> bytes:
 
 def open_ended(text: str) -> bool:
     """Whether a JSON text stops inside a string or before its brackets are closed."""
-    bare = _STRING.sub("", text)
+    try:
+        json.loads(text)
+        return False
+    except (ValueError, RecursionError):
+        bare = _STRING.sub("", text)
     return '"' in bare or sum(map(bare.count, "{[")) > sum(map(bare.count, "}]"))
 
 
