@@ -67,6 +67,8 @@ WORDS = st.one_of(
             "</div>",
             "</newText>",
             "</newText></invoke>",
+            "</NEW_TEXT>",
+            "</x:newText>\n",
             '<parameter name="newText">',
             "é😀",
             "a < b",

@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from onspec.audit import Json
 from onspec.contract.tool import Tool
+from onspec.repair.names import fold
 from onspec.repair.shape import Place, Shape, shape
 
 PLAIN = re.compile(r'[^"\\\x00-\x1f\ud800-\udfff]+')
@@ -26,6 +27,8 @@ MARKUP = re.compile(
     r"</?\s*(?:antml:|｜DSML｜)?(?:parameter|invoke|function_calls|function|tool_call|tool_calls|arg_value|arg_key)\b"
 )
 """Call markup inside a string: the rest waits for the judge of the whole call."""
+KEYS = re.compile(r'"([^"\\]{1,80})"\s*:')
+TAGS = re.compile(r"</([^<>\"\\\s]{1,80})>")
 LOOK_BACK = 160
 MAX_DEPTH = 128
 
@@ -33,7 +36,7 @@ MAX_DEPTH = 128
 class _Open:
     """An open container: its shape, where it stands in its parent, and which members are complete."""
 
-    __slots__ = ("at", "count", "done", "kind", "shape", "start")
+    __slots__ = ("at", "closers", "count", "done", "kind", "shape", "start")
 
     def __init__(self, kind: str, here: Shape, at: str | int, start: int) -> None:
         self.kind = kind
@@ -42,6 +45,7 @@ class _Open:
         self.start = start
         self.done: dict[str, None] = {}
         self.count = 0
+        self.closers: set[str] = set()
 
     def finish(self, at: str | int) -> None:
         if self.kind == "object":
@@ -213,6 +217,11 @@ class ArgumentStream:
         if char == '"':
             if self.certain != self._base + index:
                 return self._stop(index)  # what may be leaked markup ends the string
+            if (closer := CLOSER.search(self._tail)) is not None:
+                for here in reversed(self._stack):
+                    if here.kind == "object":
+                        here.closers.add(_bare(closer[1]))
+                        break
             self.certain = self._base + index + 1
             return self._complete(self._open_string if self._open_string is not None else self._at, index + 1)
         if char == "\\":
@@ -259,14 +268,16 @@ class ArgumentStream:
             if MARKUP.search(window):
                 self.doubt = True
                 return
-            if BEGUN.search(self._tail) or ((closer := CLOSER.search(self._tail)) and closer[1] in self._names()):
+            if BEGUN.search(self._tail) or ((closer := CLOSER.search(self._tail)) and self._ours(closer[1])):
                 return
         self.certain = self._base + index
 
-    def _names(self) -> frozenset[str]:
+    def _ours(self, tag: str) -> bool:
+        """Whether a closing tag may be markup of this call: it is named as one of its keys, or as the tool."""
         if self._known is None:
-            self._known = frozenset(_property_names(self._document, 0)) | {self._tool.name}
-        return self._known
+            names = _property_names(self._document, 0) | {self._tool.name}
+            self._known = frozenset(map(fold, names))
+        return _bare(tag) in self._known
 
     def _scalar(self, piece: str, index: int) -> int:
         start = index
@@ -316,7 +327,7 @@ class ArgumentStream:
             value = json.loads(text, parse_constant=_refuse, object_pairs_hook=_unique)
         except (ValueError, RecursionError):
             return self._stop(index)
-        if "\\ud" in text.lower() or MARKUP.search(text) or not self._judged(value):
+        if "\\ud" in text.lower() or MARKUP.search(text) or _closes(text) or not self._judged(value):
             return self._stop(index)
         self.certain = self._base + index
         return self._complete(self._at, index)
@@ -394,6 +405,8 @@ class ArgumentStream:
         here = self._stack[-1]
         if here.kind == "object" and not here.shape.required <= here.done.keys():
             return self._stop(index)
+        if here.closers and not here.closers.isdisjoint(map(fold, here.done)):
+            return self._stop(index)  # a value that ends in what may be markup of its own object
         if here.shape.counted:
             schema = self._tool.schema
             value = json.loads(self.text[here.start : self._base + index + 1])
@@ -420,6 +433,18 @@ class ArgumentStream:
     def _stop(self, index: int) -> int:
         self.doubt = True
         return index
+
+
+def _bare(tag: str) -> str:
+    return fold(tag.rpartition(":")[2])
+
+
+def _closes(text: str) -> bool:
+    """Whether a value's text holds a closing tag that is named as one of its own keys."""
+    if "</" not in text:
+        return False
+    keys = {fold(key) for key in KEYS.findall(text)}
+    return any(_bare(tag) in keys for tag in TAGS.findall(text))
 
 
 def _property_names(node: Json, depth: int) -> set[str]:
