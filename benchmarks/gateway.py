@@ -15,6 +15,7 @@ import contextlib
 import json
 import os
 import platform
+import random
 import re
 import resource
 import socket
@@ -105,7 +106,7 @@ BEFORE, AFTER = piece("#").split(b"#")
 
 
 async def provider(port: int) -> None:
-    """Answers as the model's name says: `bench-EVENTS-MILLISECONDS`, an event every so often with the time in it."""
+    """Answers as the model's name says: `bench-EVENTS-MILLISECONDS`, an event about so often with the time in it."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
@@ -139,7 +140,7 @@ async def answer(writer: asyncio.StreamWriter, events: int, pause: float) -> Non
     write(FIRST + OPEN)
     for _ in range(events):
         if pause:
-            await asyncio.sleep(pause)
+            await asyncio.sleep(pause * random.uniform(0.5, 1.5))
         write(BEFORE + b"some text @%d@ " % time.monotonic_ns() + AFTER)
         await writer.drain()
     write(CLOSE + LAST)
@@ -375,6 +376,7 @@ def litellm(args: argparse.Namespace, up: int) -> Speed:
             f"      api_base: http://127.0.0.1:{up}/v1\n      api_key: sk-bench\n"
         )
         os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
+        os.environ["LITELLM_DANGEROUSLY_PERMIT_WEAK_OR_UNSET_MASTER_KEY"] = "true"
         with running(
             [args.litellm, "--config", str(config), "--port", str(port), "--host", "127.0.0.1"], port, 180, core=0
         ):
