@@ -114,8 +114,9 @@ def rig(
     async def start() -> Rig:
         provider = await Scripted(played).__aenter__()
         upstreams = own.pop("upstreams", (Upstream(provider.url),))
+        recover = own.pop("recover", None)
         config = Config(upstreams=upstreams, port=0, rules=rules or Rules(), database=database, **own)
-        gateway = Gateway(config)
+        gateway = Gateway(config, recover)
         server, task = await serving(gateway)
         return Rig(provider, gateway, server, loop, task)
 

@@ -43,6 +43,7 @@ COUNTS = ("input_tokens", "output_tokens")
 class _Stream:
     def __init__(self) -> None:
         self.calls: set[Key] = set()
+        self.blocks = 0
 
     def read(self, frame: sse.Frame) -> tuple[Mark, ...]:
         data = frame.data
@@ -66,6 +67,7 @@ class _Stream:
                 return (Prose(index, delta["text"], ("delta", "text")),)
             return ()
         if kind == "content_block_start":
+            self.blocks = max(self.blocks, index + 1 if isinstance(index, int) else 0)
             block = event.get("content_block")
             if (
                 isinstance(block, dict)
@@ -100,6 +102,16 @@ class _Stream:
 
     def call_end(self, key: Key) -> bytes:
         return sse.encode({"type": "content_block_stop", "index": key}, "content_block_stop")
+
+    def call(self, made: str, name: str, arguments: str) -> bytes:
+        index = self.blocks
+        self.blocks += 1
+        block = {"type": "tool_use", "id": f"toolu_{made}", "name": name, "input": {}}
+        start = {"type": "content_block_start", "index": index, "content_block": block}
+        return sse.encode(start, "content_block_start") + self.delta(index, arguments) + self.call_end(index)
+
+    def ended_with(self, frame: sse.Frame) -> list[Change]:
+        return []
 
     def ending(self) -> bytes:
         return sse.encode({"type": "message_stop"}, "message_stop")
@@ -181,6 +193,26 @@ def again(request: dict[str, Any], call: Rejected, strict: bool, pin: bool) -> d
 
 def whole(body: Any) -> list[Change]:
     return [(("stop_reason",), "tool_use")]
+
+
+def texts(body: Any) -> list[tuple[Path, str]]:
+    content = at(body, ("content",))
+    return [
+        (("content", index, "text"), block["text"])
+        for index, block in enumerate(content if isinstance(content, list) else [])
+        if isinstance(block, dict) and block.get("type") == "text" and isinstance(block.get("text"), str)
+    ]
+
+
+def with_calls(body: Any, texts: dict[Path, str], calls: list[tuple[str, str, str]]) -> list[Change]:
+    content = [
+        {**block, "text": texts[place]} if (place := ("content", index, "text")) in texts else block
+        for index, block in enumerate(body["content"])
+    ]
+    content = [block for block in content if block.get("type") != "text" or block["text"]]
+    for made, called, arguments in calls:
+        content.append({"type": "tool_use", "id": f"toolu_{made}", "name": called, "input": json.loads(arguments)})
+    return [(("content",), content), *whole(body)]
 
 
 def usage_places(body: Any) -> list[tuple[Path, int]]:

@@ -12,13 +12,14 @@ from contextlib import suppress
 from types import ModuleType
 from typing import Any, cast
 
-from onspec.errors import MissingExtra
+from onspec.errors import InputError, MissingExtra
 from onspec.gateway import anthropic, chat, responses
 from onspec.gateway.config import Config
 from onspec.gateway.contracts import ContractCache
 from onspec.gateway.exchange import Broken, Exchange, answer_error, read_request
 from onspec.gateway.metrics import Metrics
 from onspec.gateway.page.live import Live, page_routes
+from onspec.gateway.promote import RecoverUnder
 from onspec.gateway.record import Record, Watch
 from onspec.gateway.store import Store
 from onspec.gateway.telemetry import Spans
@@ -47,9 +48,16 @@ class Gateway:
 
     Args:
         config: What the operator set; see `Config.checked`.
+        recover: Finds calls that leaked into text, for the models whose rules say `promote`.
+
+    Raises:
+        InputError: A rule says `promote` and there is no `recover`.
     """
 
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: Config, recover: RecoverUnder | None = None) -> None:
+        if config.promotes and recover is None:
+            raise InputError("promote needs a reader of leaked markup")
+        self._recover = recover
         self.config = config
         self.metrics = Metrics()
         self.recent: deque[Record] = deque(maxlen=RECENT)
@@ -130,7 +138,7 @@ class Gateway:
         if isinstance(data, int):
             return await answer_error(send, api, 413, f"the request is larger than {self.config.max_body} bytes")
         asked = read_request(method, target, headers, data, upstream, api, self.config, self._cache)
-        exchange = Exchange(asked, self.config, self._client, self.watch, self.metrics, send)
+        exchange = Exchange(asked, self.config, self._client, self.watch, self.metrics, send, self._recover)
         self._running.add(exchange)
         self.metrics.active += 1
         span = self._spans.start(asked)

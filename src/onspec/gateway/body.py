@@ -9,10 +9,11 @@ from typing import Any
 
 from onspec.gateway.again import Tries
 from onspec.gateway.contracts import Contracts
+from onspec.gateway.promote import MARKER, Leaked, Recover
 from onspec.gateway.rewrite import Hold, reason
 from onspec.gateway.splice import Edit, splice
 from onspec.gateway.verdict import Judge, Verdict
-from onspec.gateway.wire import Api, Rejected, Whole
+from onspec.gateway.wire import Api, Finish, Path, Rejected, Whole
 
 Again = Callable[[Rejected, Verdict], Awaitable[Tries]]
 MAX_HEADER = 400
@@ -24,15 +25,24 @@ class Judged:
 
     verdict: Verdict
     tries: int = 0
+    promoted: bool = False
 
     @property
     def outcome(self) -> str:
         """In one word."""
+        if self.promoted:
+            return "promoted"
         return "retried" if self.tries and self.verdict.status != "refused" else self.verdict.status
 
 
 async def mend(
-    data: bytes, api: Api, contracts: Contracts, judge: Judge, hold: Hold, again: Again | None
+    data: bytes,
+    api: Api,
+    contracts: Contracts,
+    judge: Judge,
+    hold: Hold,
+    again: Again | None,
+    recover: Recover | None = None,
 ) -> tuple[bytes, list[Judged]]:
     """The body with its broken calls mended; the very same bytes where nothing was to be done."""
     try:
@@ -65,7 +75,30 @@ async def mend(
     for path, count in api.usage_places(body):
         if extra.get(str(path[-1])):
             edits.append((path, count + extra[str(path[-1])]))
-    return (splice(data, edits) if edits else data), judged
+    made = splice(data, edits) if edits else data
+    leaked = _leaked(made, api, contracts, recover, finish) if recover is not None and contracts else None
+    if leaked is not None:
+        made, calls = leaked
+        judged += [Judged(call.verdict, promoted=True) for call in calls]
+    return made, judged
+
+
+def _leaked(
+    data: bytes, api: Api, contracts: Contracts, recover: Recover, finish: Finish
+) -> tuple[bytes, list[Leaked]] | None:
+    """The body with the calls that leaked into its text as calls; None where there are none."""
+    body = json.loads(data.decode("utf-8", "surrogateescape"))
+    texts: dict[Path, str] = {}
+    calls: list[Leaked] = []
+    for path, text in api.texts(body):
+        found = recover(text, contracts, finish) if MARKER.search(text) else None
+        if found is not None:
+            texts[path] = found.text
+            calls += found.calls
+    if not calls:
+        return None
+    edits = api.with_calls(body, texts, [(call.made, call.name, call.arguments) for call in calls])
+    return splice(data, edits), calls
 
 
 def _edits(call: Whole, raw: str, verdict: Verdict, tool: Any, hold: Hold, finish: str) -> list[Edit]:

@@ -102,20 +102,34 @@ class _Stream:
                 marks.append(Delta(key, inner[field], (*path, part, field)))
         return marks
 
-    def delta(self, key: Key, text: str) -> bytes:
-        assert isinstance(key, tuple)
-        part = self.calls[key]
-        call = {"index": key[1], part: {TEXT_FIELDS[part]: text}}
+    def _chunk(self, delta: dict[str, Any], choice: Any) -> bytes:
+        """A new chunk like those that came."""
         event = {
             field: value
             for field, value in self.template.items()
             if field not in ("choices", "usage", "error", "obfuscation")
         }
-        event["choices"] = [{"index": key[0], "delta": {"tool_calls": [call]}, "logprobs": None, "finish_reason": None}]
+        event["choices"] = [{"index": choice, "delta": delta, "logprobs": None, "finish_reason": None}]
         return sse.encode(event)
+
+    def delta(self, key: Key, text: str) -> bytes:
+        assert isinstance(key, tuple)
+        part = self.calls[key]
+        call = {"index": key[1], part: {TEXT_FIELDS[part]: text}}
+        return self._chunk({"tool_calls": [call]}, key[0])
 
     def call_end(self, key: Key) -> bytes:
         return b""
+
+    def call(self, made: str, name: str, arguments: str) -> bytes:
+        index = sum(isinstance(key, tuple) and key[0] == 0 for key in self.calls)
+        key = (0, index)
+        self.calls[key] = "function"
+        call = {"index": index, "id": f"call_{made}", "type": "function", "function": {"name": name, "arguments": ""}}
+        return self._chunk({"tool_calls": [call]}, 0) + self.delta(key, arguments)
+
+    def ended_with(self, frame: sse.Frame) -> list[Change]:
+        return []
 
     def ending(self) -> bytes:
         return b"data: [DONE]\n\n"
@@ -199,6 +213,24 @@ def _is_object(raw: str) -> bool:
 def whole(body: Any) -> list[Change]:
     choices = at(body, ("choices",))
     return [(("choices", place, "finish_reason"), "tool_calls") for place in range(len(choices or []))]
+
+
+def texts(body: Any) -> list[tuple[Path, str]]:
+    text = at(body, ("choices", 0, "message", "content"))
+    return [(("choices", 0, "message", "content"), text)] if isinstance(text, str) else []
+
+
+def with_calls(body: Any, texts: dict[Path, str], calls: list[tuple[str, str, str]]) -> list[Change]:
+    message = dict(body["choices"][0]["message"])
+    message["content"] = texts.get(("choices", 0, "message", "content"), message.get("content")) or None
+    message["tool_calls"] = [
+        *(message.get("tool_calls") or []),
+        *(
+            {"id": f"call_{made}", "type": "function", "function": {"name": called, "arguments": arguments}}
+            for made, called, arguments in calls
+        ),
+    ]
+    return [(("choices", 0, "message"), message), (("choices", 0, "finish_reason"), "tool_calls")]
 
 
 def usage_places(body: Any) -> list[tuple[Path, int]]:

@@ -110,6 +110,11 @@ class Config:
                 rules = replace(rules, **changes)
         return replace(rules, hold="call") if rules.retry else rules
 
+    @property
+    def promotes(self) -> bool:
+        """Whether any rule makes calls of leaked markup."""
+        return self.rules.promote or any(changes.get("promote") for _, changes in self.models)
+
     def policy(self, rules: Rules, tool: Tool) -> Policy:
         """The policy for one tool under these rules."""
         own = self.tools.get(tool.name)

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from onspec.gateway import again, body, sse
-from onspec.gateway.config import Config, Rules, Upstream
+from onspec.gateway.config import POLICIES, Config, Rules, Upstream
 from onspec.gateway.contracts import ContractCache, Contracts
 from onspec.gateway.metrics import Metrics
+from onspec.gateway.promote import Recover, RecoverUnder
 from onspec.gateway.record import Watch
 from onspec.gateway.rewrite import Live, Rewriter
 from onspec.gateway.upstream import Answer, Client, Headers, UpstreamError, forwarded, readable
@@ -50,7 +51,14 @@ class Exchange:
     """
 
     def __init__(
-        self, asked: Asked, config: Config, client: Client, watch: Watch, metrics: Metrics, send: Send
+        self,
+        asked: Asked,
+        config: Config,
+        client: Client,
+        watch: Watch,
+        metrics: Metrics,
+        send: Send,
+        recover: RecoverUnder | None = None,
     ) -> None:
         self.asked = asked
         self.status = 0
@@ -58,6 +66,7 @@ class Exchange:
         self.calls: dict[str, int] = {}
         self.usage: dict[str, int] = {}
         self._metrics = metrics
+        self._recover = recover
         self._config = config
         self._client = client
         self._watch = watch
@@ -136,7 +145,13 @@ class Exchange:
         retry = rules.retry > 0 and not rules.shadow
         judge = self._judge(rules)
         rewriter = Rewriter(
-            api, asked.contracts or Contracts({}), judge, rules.hold, retry, lambda live: self._told(live, api, rules)
+            api,
+            asked.contracts or Contracts({}),
+            judge,
+            rules.hold,
+            retry,
+            lambda live: self._told(live, api, rules),
+            self._recovery(rules),
         )
         headers = forwarded(answer.headers, frozenset({b"content-length", b"content-encoding"}))
         if not answer.header(b"content-type"):
@@ -222,7 +237,13 @@ class Exchange:
 
     def _told(self, live: Live, api: Api, rules: Rules) -> None:
         assert live.verdict is not None
-        outcome = "retried" if live.tries and live.verdict.status != "refused" else live.verdict.status
+        outcome = (
+            "promoted"
+            if live.promoted
+            else "retried"
+            if live.tries and live.verdict.status != "refused"
+            else live.verdict.status
+        )
         self._tell(live.verdict, api, rules, outcome, live.tries)
 
     def _tell(self, verdict: Verdict, api: Api, rules: Rules, outcome: str, tries: int) -> None:
@@ -258,7 +279,9 @@ class Exchange:
             async def ask(call: Rejected, first: Verdict) -> again.Tries:
                 return await self._again(api, call, first, rules, judge)
 
-        made, judged = await body.mend(data, api, self.asked.contracts or Contracts({}), judge, rules.hold, ask)
+        made, judged = await body.mend(
+            data, api, self.asked.contracts or Contracts({}), judge, rules.hold, ask, self._recovery(rules)
+        )
         for one in judged:
             self._tell(one.verdict, api, rules, one.outcome, one.tries)
         if rules.shadow or made is data or made == data:
@@ -270,6 +293,9 @@ class Exchange:
         kept = forwarded(answer.headers, frozenset({b"content-length", b"content-encoding"}))
         await self._start(answer.status, [*kept, *body.headers(judged), _length(made)])
         await self._finish(made)
+
+    def _recovery(self, rules: Rules) -> Recover | None:
+        return self._recover(POLICIES[rules.policy]()) if rules.promote and self._recover is not None else None
 
     def _judge(self, rules: Rules) -> Judge:
         return judge_with(lambda tool: self._config.policy(rules, tool), self._fault)

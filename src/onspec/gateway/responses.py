@@ -21,6 +21,7 @@ from onspec.gateway.wire import (
     Rejected,
     Start,
     Stopped,
+    TextCopy,
     Usage,
     Whole,
     at,
@@ -47,6 +48,8 @@ class _Stream:
         self.calls: dict[Key, dict[str, Any]] = {}
         self.response: dict[str, Any] | None = None
         self.last = -1
+        self.items = 0
+        self.added: list[dict[str, Any]] = []
 
     def read(self, frame: sse.Frame) -> tuple[Mark, ...]:
         data = frame.data
@@ -72,12 +75,17 @@ class _Stream:
                 return ()
             named = ("name",) if isinstance(event.get("name"), str) else None
             return End(key), Copy(key, (DONES[str(kind)],), named)
+        if kind == "response.output_text.done":
+            return (TextCopy((key, event.get("content_index")), ("text",)),)
+        if kind == "response.content_part.done" and at(event, ("part", "type")) == "output_text":
+            return (TextCopy((key, event.get("content_index")), ("part", "text")),)
         if kind == "response.output_item.added":
+            self.items = max(self.items, key + 1 if isinstance(key, int) else 0)
             return self._added(event, key)
         if kind == "response.output_item.done":
             item = event.get("item")
             if key not in self.calls or not isinstance(item, dict):
-                return ()
+                return _copies(item, key, ("item",))
             cut = item.get("status") == "incomplete"
             whole: tuple[Change, ...] = ((("item", "status"), "completed"),) if cut else ()
             return End(key), Copy(key, ("item", TEXT_FIELDS[self.calls[key]["type"]]), ("item", "name"), whole)
@@ -101,6 +109,7 @@ class _Stream:
         by_id = {item.get("id") or item.get("call_id"): key for key, item in self.calls.items()}
         output = at(event, ("response", "output"))
         for index, item in enumerate(output if isinstance(output, list) else []):
+            marks += _copies(item, index, ("response", "output", index))
             if isinstance(item, dict) and item.get("type") in TEXT_FIELDS:
                 key = by_id.get(item.get("id") or item.get("call_id"), index if index in self.calls else None)
                 if key is not None:
@@ -133,6 +142,34 @@ class _Stream:
     def call_end(self, key: Key) -> bytes:
         return b""
 
+    def call(self, made: str, name: str, arguments: str) -> bytes:
+        place = self.items
+        self.items += 1
+        item = {"id": f"fc_{made}", "type": "function_call", "status": "completed", "call_id": f"call_{made}"}
+        item |= {"name": name, "arguments": arguments}
+        self.added.append(item)
+        where = {"item_id": item["id"], "output_index": place}
+        kind = "response.function_call_arguments"
+        made_events = (
+            (
+                "response.output_item.added",
+                {"output_index": place, "item": item | {"status": "in_progress", "arguments": ""}},
+            ),
+            (f"{kind}.delta", {**where, "delta": arguments}),
+            (f"{kind}.done", {**where, "name": name, "arguments": arguments}),
+            ("response.output_item.done", {"output_index": place, "item": item}),
+        )
+        out = b""
+        for event, data in made_events:
+            out += sse.encode({"type": event, "sequence_number": self.last, **data}, event)
+            self.last += 1
+        self.last -= 1
+        return out
+
+    def ended_with(self, frame: sse.Frame) -> list[Change]:
+        output = at(frame.json(), ("response", "output"))
+        return [(("response", "output"), [*output, *self.added])] if isinstance(output, list) and self.added else []
+
     def ending(self) -> bytes:
         return b""
 
@@ -146,6 +183,16 @@ class _Stream:
         return sse.encode(
             {"type": "response.failed", "sequence_number": self.last, "response": response}, "response.failed"
         )
+
+
+def _copies(item: Any, key: Any, path: Path) -> tuple[Mark, ...]:
+    """The texts that a message item repeats."""
+    content = at(item, ("content",))
+    return tuple(
+        TextCopy((key, index), (*path, "content", index, "text"))
+        for index, part in enumerate(content if isinstance(content, list) else [])
+        if isinstance(part, dict) and part.get("type") == "output_text"
+    )
 
 
 def stream() -> _Stream:
@@ -230,6 +277,26 @@ def whole(body: Any) -> list[Change]:
     items = [(index, item) for index, item in enumerate(body.get("output") or []) if isinstance(item, dict)]
     made: list[Change] = [(("output", index, "status"), "completed") for index, item in items if "status" in item]
     return [*made, (("status",), "completed"), (("incomplete_details",), None)]
+
+
+def texts(body: Any) -> list[tuple[Path, str]]:
+    output = at(body, ("output",))
+    return [
+        (mark.path, text)
+        for index, item in enumerate(output if isinstance(output, list) else [])
+        for mark in _copies(item, index, ("output", index))
+        if isinstance(mark, TextCopy) and isinstance(text := at(body, mark.path), str)
+    ]
+
+
+def with_calls(body: Any, texts: dict[Path, str], calls: list[tuple[str, str, str]]) -> list[Change]:
+    output = json.loads(json.dumps(body["output"]))
+    for place, text in texts.items():
+        at({"output": output}, place[:-1])["text"] = text
+    for made, called, arguments in calls:
+        item = {"id": f"fc_{made}", "type": "function_call", "status": "completed", "call_id": f"call_{made}"}
+        output.append(item | {"name": called, "arguments": arguments})
+    return [(("output",), output)]
 
 
 def usage_places(body: Any) -> list[tuple[Path, int]]:

@@ -13,6 +13,7 @@ from onspec.contract.tool import Tool
 from onspec.contract.toolset import Match
 from onspec.gateway import sse
 from onspec.gateway.contracts import Contracts
+from onspec.gateway.promote import Leaked, Leaks, Recover
 from onspec.gateway.splice import Edit, splice
 from onspec.gateway.verdict import Judge, Verdict, open_ended
 from onspec.gateway.wire import (
@@ -25,9 +26,11 @@ from onspec.gateway.wire import (
     Key,
     Mark,
     Path,
+    Prose,
     Start,
     Stopped,
     Stream,
+    TextCopy,
     Usage,
 )
 from onspec.repair.stream import ArgumentStream
@@ -54,6 +57,7 @@ class Live:
     tail_sent: bool = False
     finish: Finish | None = None
     tries: int = 0
+    promoted: bool = False
 
     @property
     def name(self) -> str:
@@ -69,6 +73,7 @@ class _Held:
     marks: tuple[Mark, ...]
     number: int | None = None
     ends: list[tuple[Live, int]] = field(default_factory=list)
+    prose: list[tuple[Key, int]] = field(default_factory=list)
 
 
 class Rewriter:
@@ -81,6 +86,7 @@ class Rewriter:
         hold: `value` holds a doubtful value only; `call` holds each call to its end.
         retry: Refused calls wait in `waiting` for `settle` instead of being passed on.
         report: Told of each call once, when it is decided.
+        recover: Finds calls in text into which their markup leaked; None leaves text alone.
     """
 
     def __init__(
@@ -91,6 +97,7 @@ class Rewriter:
         hold: Hold = "value",
         retry: bool = False,
         report: Callable[[Live], None] | None = None,
+        recover: Recover | None = None,
     ) -> None:
         self.wire: Stream = api.stream()
         self.waiting: list[Live] = []
@@ -100,6 +107,8 @@ class Rewriter:
         self.history: list[sse.Frame] = []
         self._api = api
         self._contracts = contracts
+        self._leaks = Leaks(recover, contracts) if recover is not None and contracts else None
+        self._leaked: tuple[Leaked, ...] = ()
         self._judge = judge
         self._hold = hold
         self._retry = retry
@@ -193,6 +202,9 @@ class Rewriter:
             if match is not None:
                 stream = ArgumentStream(match.tool or _NO_TOOL, self._holds(match))
                 self._calls[mark.key] = Live(mark.key, mark, match, stream, len(self.history))
+        elif isinstance(mark, Prose):
+            if self._leaks is not None:
+                held.prose.append((mark.key, self._leaks.block(mark.key).feed(mark.text)))
         elif isinstance(mark, Delta):
             live = self._calls.get(mark.key)
             if live is not None:
@@ -209,6 +221,7 @@ class Rewriter:
             self._stopped = mark.reason
             for live in self._calls.values():
                 self._end(live)
+            self._look_for_leaks()
         elif isinstance(mark, Usage):
             for path, count in mark.counts:
                 self.usage[str(path[-1])] = count
@@ -217,6 +230,16 @@ class Rewriter:
             if not mark.failed:
                 for live in self._calls.values():
                     self._end(live)
+
+    def _look_for_leaks(self) -> None:
+        if self._leaks is None or self._leaked:
+            return
+        self._leaked = self._leaks.resolve(self._stopped)
+        for number, leaked in enumerate(self._leaked):
+            tool = next(tools[leaked.name] for tools in self._contracts.tools.values() if leaked.name in tools)
+            start = Start(("leaked", number), leaked.name, ())
+            live = Live(start.key, start, Match(tool), ArgumentStream(tool), 0, verdict=leaked.verdict, promoted=True)
+            self._report(live)
 
     def _holds(self, match: Match) -> bool:
         if match.tool is None:
@@ -279,6 +302,8 @@ class Rewriter:
     def _ready(self, held: _Held) -> bool:
         if any(live.verdict is None and live.stream.certain < end for live, end in held.ends):
             return False
+        if self._leaks is not None and any(self._leaks.block(key).certain < end for key, end in held.prose):
+            return False
         for mark in held.marks:
             if isinstance(mark, Stopped | Closed) and self.waiting:
                 return False
@@ -296,6 +321,7 @@ class Rewriter:
         drop = 0
         name: str | None = None
         ends = iter(held.ends)
+        prose = iter(held.prose)
         for mark in held.marks:
             if isinstance(mark, Start):
                 live = self._calls.get(mark.key)
@@ -313,15 +339,61 @@ class Rewriter:
                     edits.append((mark.path, ""))
             elif isinstance(mark, End | Stopped):
                 out += self._rest(mark)
-                if isinstance(mark, Stopped) and self._resumed:
-                    edits += mark.whole
-                    name = mark.name
+                if isinstance(mark, Stopped):
+                    out += self._added()
+                    if self._resumed or self._leaked:
+                        edits += mark.whole
+                        name = mark.name
             elif isinstance(mark, Copy):
                 edits += self._copied(mark)
+            elif isinstance(mark, TextCopy) and self._leaks is not None:
+                whole = self._leaks.whole(mark.key)
+                edits += [(mark.path, whole)] if whole is not None else []
+            elif isinstance(mark, Prose) and held.prose:
+                written = self._said(*next(prose))
+                if written is not None:
+                    drop += not written
+                    edits.append((mark.path, written))
+        if self._leaked and any(isinstance(mark, Stopped) for mark in held.marks):
+            edits = self._with_items(held.frame, edits)
         if drop and drop == len(held.marks):
             return out
         usage = [path for mark in held.marks if isinstance(mark, Usage) for path, _ in mark.counts]
         return out + _renamed(self._numbers(held, edits, usage), name)
+
+    def _said(self, key: Key, end: int) -> str | None:
+        """What goes out in place of a piece of text; None where it goes as it came."""
+        assert self._leaks is not None
+        block, rest = self._leaks.block(key), self._leaks.rest(key)
+        if rest is None:
+            block.sent = end
+            return None
+        if block.suspect:
+            block.suspect = False  # the first held piece carries what is left of the text
+            return rest
+        return ""
+
+    def _added(self) -> bytes:
+        """The calls that stood in the text, as calls."""
+        out = b""
+        for leaked in self._leaked:
+            last = getattr(self.wire, "last", None)
+            if last is not None:
+                self.wire.last = self._numbered + 1  # type: ignore[attr-defined]
+            out += self.wire.call(leaked.made, leaked.name, leaked.arguments)
+            if last is not None:
+                self._numbered = self.wire.last  # type: ignore[attr-defined]
+                self.wire.last = last  # type: ignore[attr-defined]
+        return out
+
+    def _with_items(self, frame: sse.Frame, edits: list[Edit]) -> list[Edit]:
+        """The last frame's changes, with the added calls among what it repeats."""
+        event = frame.json()
+        changed = sse.Frame(b"", "", splice(frame.data or b"", edits))
+        added = self.wire.ended_with(changed)
+        places = {path for path, _ in added}
+        kept = [(path, value) for path, value in edits if not any(path[: len(place)] == place for place in places)]
+        return kept + added if event is not None else edits
 
     def _rest(self, mark: End | Stopped) -> bytes:
         """What a decided call still has to say before its end goes on."""

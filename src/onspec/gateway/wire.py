@@ -73,6 +73,14 @@ class Prose:
 
 
 @dataclass(frozen=True, slots=True)
+class TextCopy:
+    """The frame repeats the whole text of a block at `path`."""
+
+    key: Key
+    path: Path
+
+
+@dataclass(frozen=True, slots=True)
 class Stopped:
     """The reply says why it ended; all its calls have ended.
 
@@ -98,7 +106,7 @@ class Closed:
     failed: bool = False
 
 
-Mark = Begun | Start | Delta | Copy | End | Prose | Stopped | Usage | Closed
+Mark = Begun | Start | Delta | Copy | End | Prose | TextCopy | Stopped | Usage | Closed
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +141,12 @@ class Stream(Protocol):
     def call_end(self, key: Key) -> bytes:
         """A new event that says that the call is complete; nothing where the wire has none."""
 
+    def call(self, made: str, name: str, arguments: str) -> bytes:
+        """New events that make a whole call; `made` makes its id."""
+
+    def ended_with(self, frame: Frame) -> list[Change]:
+        """What else changes in the last frame once calls have been added."""
+
     def ending(self) -> bytes:
         """The last event of a reply that has said why it stopped, for one whose own was lost."""
 
@@ -160,6 +174,12 @@ class Api(Protocol):
 
     def whole(self, body: Any) -> list[Change]:
         """The changes that make that reply, cut by length, one that ended with its calls."""
+
+    def texts(self, body: Any) -> list[tuple[Path, str]]:
+        """The blocks of visible text in that reply."""
+
+    def with_calls(self, body: Any, texts: dict[Path, str], calls: list[tuple[str, str, str]]) -> list[Change]:
+        """The changes that put texts in place and add calls (id, name, arguments) at the reply's end."""
 
     def usage_places(self, body: Any) -> list[tuple[Path, int]]:
         """Where that reply's counts stand."""
