@@ -32,7 +32,13 @@ class Upstream:
 
     def address(self, target: str) -> str:
         """Where a request for a target (path and query) goes."""
-        return self.url.rstrip("/") + (target[len(self.route.rstrip("/")) :] if self.strip else target)
+        rest = target[len(self.route.rstrip("/")) :] if self.strip else target
+        return self.url.rstrip("/") + ("/" + rest if rest and not rest.startswith("/") else rest)
+
+    def takes(self, path: str) -> bool:
+        """Whether the route is the path, or a whole beginning of it."""
+        route = self.route.rstrip("/")
+        return path == route or path.startswith(route + "/")
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +132,7 @@ class Config:
 
     def route(self, path: str) -> Upstream | None:
         """The upstream with the longest route that begins the path."""
-        fitting = [upstream for upstream in self.upstreams if path.startswith(upstream.route)]
+        fitting = [upstream for upstream in self.upstreams if upstream.takes(path)]
         return max(fitting, key=lambda upstream: len(upstream.route)) if fitting else None
 
     def checked(self) -> Config:

@@ -131,7 +131,7 @@ class Client:
     async def _send_plain(
         self, method: str, origin: http1.Origin, target: str, headers: Headers, body: bytes
     ) -> Answer:
-        lines = [f"{method} {target} HTTP/1.1\r\n".encode("latin-1")]
+        lines = [f"{method} {target or '/'} HTTP/1.1\r\n".encode("latin-1")]
         lines += [key + b": " + value + b"\r\n" for key, value in headers]
         try:
             connection = await self._pool.send(origin, b"".join([*lines, b"\r\n", body]), self._seconds)
