@@ -390,17 +390,17 @@ def show(found: list[Speed], conforming: float, broken: float) -> None:
     print(f"{platform.platform()}, {os.cpu_count()} cores, Python {platform.python_version()}")
     print(f"{'':10} {'p50 ms':>9} {'p99 ms':>9} {'added p50':>10} {'added p99':>10} {'failed':>7} {'requests/s':>11}")
     for speed in found:
-        added = (
-            (f"{speed.p50 - base.p50:10.3f}", f"{speed.p99 - base.p99:10.3f}") if speed.name != "provider" else ("", "")
-        )
-        print(
-            f"{speed.name:10} {speed.p50:9.3f} {speed.p99:9.3f} {added[0]:>10} {added[1]:>10} {speed.failed:7} {speed.requests:11.0f}"
-        )
+        row = f"{speed.name:10} {speed.p50:9.3f} {speed.p99:9.3f}"
+        if speed.name == "provider":
+            row += f" {'':10} {'':10}"
+        else:
+            row += f" {speed.p50 - base.p50:10.3f} {speed.p99 - base.p99:10.3f}"
+        print(f"{row} {speed.failed:7} {speed.requests:11.0f}")
     for speed in found:
         if speed.failed_500 is not None:
-            print(
-                f"{speed.name}: 500 streams at once, {speed.failed_500} failed; memory {speed.memory} MiB over an hour's events"
-            )
+            memory = ", ".join(f"{size:.1f}" for size in speed.memory)
+            print(f"{speed.name}: 500 streams at once on one core, {speed.failed_500} failed")
+            print(f"{speed.name}: memory over an hour's events {memory} MiB")
     print(f"a call of 1 MB in 1 kB pieces: {conforming:.1f} ms conforming, {broken:.1f} ms broken, in all")
 
 

@@ -48,8 +48,12 @@ def test_streams_pass_byte_for_byte(size: int, shadow: bool) -> None:
                 assert COMMENT.sub(b"", found) == data, name
 
 
+ANTHROPIC = anthropic.Anthropic(api_key="k", max_retries=0)
+OPENAI = openai.OpenAI(api_key="k", max_retries=0)
+
+
 def read_anthropic(url: str) -> Any:
-    client = anthropic.Anthropic(api_key="k", base_url=url, max_retries=0)
+    client = ANTHROPIC.with_options(base_url=url)
     asked: dict[str, Any] = {
         "model": "m-1",
         "max_tokens": 100,
@@ -63,7 +67,7 @@ def read_anthropic(url: str) -> Any:
 
 
 def read_chat(url: str) -> Any:
-    client = openai.OpenAI(api_key="k", base_url=url + "/v1", max_retries=0)
+    client = OPENAI.with_options(base_url=url + "/v1")
     asked: dict[str, Any] = {"model": "m-1", "messages": [{"role": "user", "content": "hi"}], "tools": tools("chat")}
     raw = [chunk.to_dict() for chunk in client.chat.completions.create(**asked, stream=True)]
     with client.chat.completions.stream(**{**asked, "tools": asked["tools"][:1]}) as stream:
@@ -72,7 +76,7 @@ def read_chat(url: str) -> Any:
 
 
 def read_responses(url: str) -> Any:
-    client = openai.OpenAI(api_key="k", base_url=url + "/v1", max_retries=0)
+    client = OPENAI.with_options(base_url=url + "/v1")
     asked: dict[str, Any] = {"model": "m-1", "input": "hi", "tools": tools("responses")}
     raw = [event.to_dict() for event in client.responses.create(**asked, stream=True)]
     with client.responses.stream(**asked) as stream:

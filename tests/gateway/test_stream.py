@@ -191,7 +191,7 @@ def run(tool: Tool, text: str, pieces: list[str]) -> tuple[str, int, ArgumentStr
     return text[:sent], sent, stream
 
 
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=800, deadline=None)
 @given(texts(), st.lists(st.integers(1, 20), min_size=1, max_size=6), st.sampled_from(TOOLS))
 def test_any_cut_gives_what_the_whole_gives(text: str, sizes: list[int], tool: Tool) -> None:
     """What was passed on, and what follows it, is the whole call's outcome; nothing has to be taken back."""
@@ -205,7 +205,7 @@ def test_any_cut_gives_what_the_whole_gives(text: str, sizes: list[int], tool: T
     assert json.loads(before + tail) == outcome.arguments
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=300, deadline=None)
 @given(texts(), st.lists(st.integers(1, 20), min_size=1, max_size=6), st.sampled_from(TOOLS))
 def test_doubt_does_not_depend_on_the_cut(text: str, sizes: list[int], tool: Tool) -> None:
     """One piece or many: doubt begins or it does not, and the same call closes."""
@@ -217,7 +217,7 @@ def test_doubt_does_not_depend_on_the_cut(text: str, sizes: list[int], tool: Too
         assert stream.certain == whole.certain
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=300, deadline=None)
 @given(texts(), st.sampled_from(TOOLS))
 def test_a_call_that_is_certain_throughout_is_accepted(text: str, tool: Tool) -> None:
     """All of a text is certain only where the judge accepts it as it is."""
