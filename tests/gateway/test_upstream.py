@@ -167,6 +167,55 @@ def test_a_kept_connection_that_died_is_replaced() -> None:
             r.run(drop())
 
 
+EVENT = b'event: message_stop\ndata: {"type":"message_stop"}\n\n'
+STREAM = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n"
+
+
+@pytest.mark.parametrize(
+    ("answer", "status", "body"),
+    [
+        (b"HTTP/1.1 103 Early Hints\r\nlink: x\r\n\r\n" + STREAM + b"\r\n" + EVENT, 200, EVENT),
+        (STREAM + b"\r\n" + EVENT, 200, EVENT),
+        (b"HTTP/1.0 200 OK\r\ncontent-type: text/event-stream\r\n\r\n" + EVENT, 200, EVENT),
+        (STREAM + b"transfer-encoding: chunked\r\n\r\nzz\r\n", 200, b"error"),
+        (STREAM + b"x: " + b"a" * 400_000 + b"\r\n\r\n", 502, b"error"),
+        (STREAM + b"".join(b"x%d: a\r\n" % number for number in range(2000)) + b"\r\n", 502, b"error"),
+        (STREAM + b"content-length: 5\r\ncontent-length: 6\r\n\r\nhello", 502, b"error"),
+        (b"\x00\xff garbage\r\n\r\n", 502, b"error"),
+        (b"", 502, b"error"),
+        (b"HTTP/1.1 101 Switching\r\nupgrade: h2c\r\nconnection: upgrade\r\n\r\n", 502, b"error"),
+        (b"HTTP/1.1 302 Found\r\nlocation: http://elsewhere.invalid/\r\ncontent-length: 0\r\n\r\n", 302, b""),
+        (
+            STREAM
+            + b"content-length: %d\r\n\r\n" % len(EVENT)
+            + EVENT
+            + b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nevil",
+            200,
+            EVENT,
+        ),
+    ],
+)
+def test_answers_of_every_kind(answer: bytes, status: int, body: bytes) -> None:
+    """Hints before it, no length, two lengths, a huge head, garbage, more than was asked for: well read or refused."""
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(answer)
+        await writer.drain()
+        writer.close()
+
+    with rig([]) as r:
+        server = r.run(asyncio.start_server(serve, "127.0.0.1", 0))
+        port = server.sockets[0].getsockname()[1]
+        r.gateway.config = Config(upstreams=(Upstream(f"http://127.0.0.1:{port}"),))
+        found = httpx2.post(r.url + PATHS["anthropic"], json=request("anthropic"), timeout=10)
+        server.close()
+    assert found.status_code == status
+    assert body in found.content
+    assert b"evil" not in found.content
+    assert found.content == body or body == b"error"
+
+
 @pytest.mark.parametrize(
     ("url", "origin", "target"),
     [

@@ -59,6 +59,7 @@ class Connection(asyncio.Protocol):
         self._complete_head = False
         self._keep = False
         self._framed = False
+        self._surplus_seen = False
         self._fault: str | None = None
         self._waiter: asyncio.Future[None] | None = None
 
@@ -91,6 +92,8 @@ class Connection(asyncio.Protocol):
     # What the parser calls
 
     def on_header(self, name: bytes, value: bytes) -> None:
+        if self.done:
+            return self._surplus()
         self._head += len(name) + len(value)
         if self._head > MAX_HEAD or len(self.headers) > MAX_HEADERS:
             self._fail("the head of its answer is too large")
@@ -99,6 +102,10 @@ class Connection(asyncio.Protocol):
         self.headers.append((name, value))
 
     def on_headers_complete(self) -> None:
+        if self.done:
+            return self._surplus()
+        if self._fault is not None:
+            return  # a head that is too large is no head
         status = self._parser.get_status_code()
         if 100 <= status < 200:
             return
@@ -109,6 +116,8 @@ class Connection(asyncio.Protocol):
         self._framed = b"content-length" in names or b"transfer-encoding" in names or status in (204, 304)
 
     def on_body(self, body: bytes) -> None:
+        if self.done:
+            return self._surplus()
         self._chunks.append(body)
         self._waiting += len(body)
         if self._waiting > HIGH_WATER and not self._paused:
@@ -171,7 +180,9 @@ class Connection(asyncio.Protocol):
     @property
     def usable(self) -> bool:
         """Whether another request may follow."""
-        return self.done and self._keep and not self.transport.is_closing() and not self._chunks
+        return (
+            self.done and self._keep and not self._surplus_seen and not self.transport.is_closing() and not self._chunks
+        )
 
     def close(self) -> None:
         """Close at once."""
@@ -191,6 +202,10 @@ class Connection(asyncio.Protocol):
     def _wake(self) -> None:
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
+
+    def _surplus(self) -> None:
+        """More came than was asked for: it is no part of this answer, and the connection cannot be trusted again."""
+        self._surplus_seen = True
 
     def _fail(self, message: str) -> None:
         self._fault = self._fault or message

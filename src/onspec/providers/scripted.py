@@ -264,7 +264,7 @@ async def _read(reader: asyncio.StreamReader) -> Request | None:
         raw = await reader.readexactly(int(headers.get("content-length") or 0))
     try:
         body = json.loads(raw.decode("utf-8", "surrogateescape"))
-    except ValueError:
+    except (ValueError, RecursionError):
         body = None
     return Request(method, path, headers, raw, body)
 
