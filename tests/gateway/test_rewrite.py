@@ -233,6 +233,17 @@ def test_a_stream_that_stops_ends_in_an_error(api: str) -> None:
         assert not [end for end in (b"message_stop", b"[DONE]", b"response.completed") if end in out]
 
 
+def test_two_choices_in_one_chunk() -> None:
+    """One choice of a chunk has ended and the other has not: the end is seen."""
+    data = encoded("chat", says(call("edit", BROKEN["no_closers"])))
+    *events, last, usage, done = frames(data)
+    event = last.json()
+    event["choices"].append({"index": 1, "delta": {"content": "x"}, "finish_reason": None})
+    out, rewriter = through("chat", b"".join(frame.raw for frame in events) + sse.encode(event) + usage.raw + done.raw)
+    assert rewriter.failed is None
+    assert json.loads(next(iter(read("chat", out)[0].values()))) == check(TOOL, BROKEN["no_closers"]).arguments
+
+
 NAMESPACED = {
     "input": [
         {

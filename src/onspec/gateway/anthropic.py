@@ -44,10 +44,11 @@ class _Stream:
     def __init__(self) -> None:
         self.calls: set[Key] = set()
         self.blocks = 0
+        self.prose = False
 
     def read(self, frame: sse.Frame) -> tuple[Mark, ...]:
         data = frame.data
-        if data is None or not _worth(data, self.calls):
+        if data is None or not _worth(data, self.prose):
             return ()
         event = frame.json()
         if not isinstance(event, dict):
@@ -120,9 +121,11 @@ class _Stream:
         return sse.encode({"type": "error", "error": {"type": "api_error", "message": message}}, "error")
 
 
-def _worth(data: bytes, calls: set[Key]) -> bool:
+def _worth(data: bytes, prose: bool) -> bool:
     """Whether a frame must be read; most of a reply is thinking and text, and need not be."""
-    return b"_delta" not in data or b"input_json_delta" in data or b"text_delta" in data or b"message_delta" in data
+    if b"_delta" not in data or b"input_json_delta" in data or b"message_delta" in data:
+        return True
+    return prose and b"text_delta" in data
 
 
 def _usage(event: Any, path: tuple[str, ...]) -> tuple[Usage, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 from onspec.gateway import sse
@@ -43,6 +44,7 @@ class _Stream:
     def __init__(self) -> None:
         self.calls: dict[Key, str] = {}
         self.template: dict[str, Any] = {}
+        self.prose = False
 
     def read(self, frame: sse.Frame) -> tuple[Mark, ...]:
         data = frame.data
@@ -50,6 +52,8 @@ class _Stream:
             return ()
         if data.strip() == b"[DONE]":
             return (Closed(),)
+        if self.template and not self.prose and _idle(data):
+            return ()
         event = frame.json()
         if not isinstance(event, dict):
             return ()
@@ -136,6 +140,17 @@ class _Stream:
 
     def failure(self, message: str) -> bytes:
         return sse.encode({"error": {"message": message, "type": "server_error", "param": None, "code": None}})
+
+
+def _idle(data: bytes) -> bool:
+    """Whether a chunk says nothing of calls, of the end, or of usage; most of a reply is text."""
+    if b"tool_calls" in data or b'"error"' in data or _USAGE.search(data):
+        return False
+    return data.count(b'"finish_reason"') == 1 and _UNFINISHED.search(data) is not None
+
+
+_UNFINISHED = re.compile(rb'"finish_reason"\s*:\s*null')
+_USAGE = re.compile(rb'"usage"\s*:\s*\{')
 
 
 def stream() -> _Stream:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 from onspec.gateway import sse
@@ -34,6 +35,12 @@ COUNTS = ("input_tokens", "output_tokens", "total_tokens")
 TEXT_FIELDS = {"function_call": "arguments", "custom_tool_call": "input"}
 DELTAS = ("response.function_call_arguments.delta", "response.custom_tool_call_input.delta")
 DONES = {"response.function_call_arguments.done": "arguments", "response.custom_tool_call_input.done": "input"}
+TEXT = "response.output_text.delta"
+IDLE = frozenset(
+    f"response.{kind}.delta" for kind in ("reasoning_summary_text", "reasoning_text", "reasoning_summary", "refusal")
+)
+"""Events that say nothing of calls, by name; most of a reply is reasoning and text."""
+_NUMBER = re.compile(rb'"sequence_number"\s*:\s*(\d+)')
 TERMINAL = ("response.completed", "response.incomplete", "response.failed", "response.cancelled")
 WHOLE: tuple[Change, ...] = (
     (("type",), "response.completed"),
@@ -48,12 +55,17 @@ class _Stream:
         self.calls: dict[Key, dict[str, Any]] = {}
         self.response: dict[str, Any] | None = None
         self.last = -1
+        self.prose = False
         self.items = 0
         self.added: list[dict[str, Any]] = []
 
     def read(self, frame: sse.Frame) -> tuple[Mark, ...]:
         data = frame.data
         if data is None:
+            return ()
+        if frame.name in IDLE or (frame.name == TEXT and not self.prose):
+            number = _NUMBER.search(data)
+            self.last = int(number[1]) if number is not None else self.last
             return ()
         event = frame.json()
         if not isinstance(event, dict):

@@ -108,6 +108,7 @@ class Rewriter:
         self._api = api
         self._contracts = contracts
         self._leaks = Leaks(recover, contracts) if recover is not None and contracts else None
+        self.wire.prose = self._leaks is not None
         self._leaked: tuple[Leaked, ...] = ()
         self._judge = judge
         self._hold = hold

@@ -130,7 +130,12 @@ class Whole:
 
 
 class Stream(Protocol):
-    """Reads one streamed reply of one API. Has the state that the wire's own order needs, and no more."""
+    """Reads one streamed reply of one API. Has the state that the wire's own order needs, and no more.
+
+    `prose` says whether pieces of visible text are asked for; otherwise they need not be read.
+    """
+
+    prose: bool
 
     def read(self, frame: Frame) -> tuple[Mark, ...]:
         """What the frame says about calls; nothing for what the gateway leaves alone."""
