@@ -6,11 +6,12 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 READY := $(VENV)/.ready
 PEERS := $(VENV)/.peers
 
-.PHONY: help demo test test-agents check bench scoreboard docs fuzz clean
+.PHONY: help demo test agents test-agents check bench scoreboard docs fuzz clean
 
 help:
 	@echo 'make demo        set up, then run the main job on bundled data, offline'
 	@echo 'make test        set up, then run every test'
+	@echo 'make agents      install those agents only'
 	@echo 'make test-agents real coding agents from npm behind the gateway (needs node; 1.5 GB)'
 	@echo 'make check       linters, types, layers'
 	@echo 'make bench       measure speed and memory against peers'
@@ -40,8 +41,10 @@ test: $(READY)
 
 AGENTS ?= $(HOME)/.cache/onspec-agents
 
-test-agents: $(READY)
+agents: $(READY)
 	$(BIN)/python tests/agents/install.py $(AGENTS)
+
+test-agents: agents
 	ONSPEC_AGENTS=$(AGENTS) $(BIN)/python -m pytest tests/agents
 
 check: $(READY)
