@@ -6,11 +6,13 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 READY := $(VENV)/.ready
 PEERS := $(VENV)/.peers
 
-.PHONY: help demo test check bench scoreboard docs fuzz clean
+.PHONY: help demo test agents test-agents check bench scoreboard docs fuzz clean
 
 help:
 	@echo 'make demo        set up, then run the main job on bundled data, offline'
 	@echo 'make test        set up, then run every test'
+	@echo 'make agents      install those agents only'
+	@echo 'make test-agents real coding agents from npm behind the gateway (needs node; 1.5 GB)'
 	@echo 'make check       linters, types, layers'
 	@echo 'make bench       measure speed and memory against peers'
 	@echo 'make scoreboard  judge peers on the case file and mutants; writes docs/scoreboard.md'
@@ -36,6 +38,14 @@ demo: $(READY)
 
 test: $(READY)
 	$(BIN)/python -m pytest
+
+AGENTS ?= $(HOME)/.cache/onspec-agents
+
+agents: $(READY)
+	$(BIN)/python tests/agents/install.py $(AGENTS)
+
+test-agents: agents
+	ONSPEC_AGENTS=$(AGENTS) $(BIN)/python -m pytest tests/agents
 
 check: $(READY)
 	$(BIN)/ruff check .

@@ -20,6 +20,9 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "pack": ("onspec.cli.pack:pack", "Turn one failed call of a session into a small, redacted reproduction."),
     "unpack": ("onspec.cli.pack:unpack", "Run a packed reproduction through check."),
     "heal": ("onspec.cli.heal:heal", "Rewrite a session that no provider accepts any more."),
+    "serve": ("onspec.cli.serve:serve", "Run a gateway between an agent and its provider."),
+    "wrap": ("onspec.cli.wrap:wrap", "Run an agent through a gateway of its own."),
+    "report": ("onspec.cli.report:report", "Show what a gateway counted."),
 }
 
 USAGE = 2

@@ -1,0 +1,1 @@
+"""The gateway: between any agent and any provider, calls that conform."""

@@ -1,0 +1,129 @@
+"""A reply that was not streamed: its calls judged, and only the broken ones changed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+from onspec.gateway.again import Tries
+from onspec.gateway.contracts import Contracts
+from onspec.gateway.promote import MARKER, Leaked, Recover
+from onspec.gateway.rewrite import Hold, reason
+from onspec.gateway.splice import Edit, splice
+from onspec.gateway.verdict import Judge, Verdict
+from onspec.gateway.wire import Api, Finish, Path, Rejected, Whole
+
+Again = Callable[[Rejected, Verdict], Awaitable[Tries]]
+MAX_HEADER = 400
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """One call of a body: the verdict, and how often it was asked for again."""
+
+    verdict: Verdict
+    tries: int = 0
+    promoted: bool = False
+
+    @property
+    def outcome(self) -> str:
+        """In one word."""
+        if self.promoted:
+            return "promoted"
+        return "retried" if self.tries and self.verdict.status != "refused" else self.verdict.status
+
+
+async def mend(
+    data: bytes,
+    api: Api,
+    contracts: Contracts,
+    judge: Judge,
+    hold: Hold,
+    again: Again | None,
+    recover: Recover | None = None,
+) -> tuple[bytes, list[Judged]]:
+    """The body with its broken calls mended; the very same bytes where nothing was to be done."""
+    try:
+        body = json.loads(data.decode("utf-8", "surrogateescape"))
+    except (ValueError, RecursionError):
+        return data, []
+    edits: list[Edit] = []
+    judged: list[Judged] = []
+    extra: dict[str, int] = {}
+    finish = api.finish(body)
+    for call in api.calls(body):
+        match = contracts.find(call.name, call.namespace)
+        if match is None:
+            continue
+        raw = call.arguments if isinstance(call.arguments, str) else json.dumps(call.arguments)
+        if not raw.strip() and api.empty_means_object:
+            raw = "{}"
+        verdict, tries = judge(match, raw, finish), 0
+        if verdict.status == "refused" and again is not None:
+            before = api.before_in(body, call)
+            rejected = Rejected(call.name, call.call_id, raw, verdict.feedback, before, call.namespace, call.custom)
+            found = await again(rejected, verdict)
+            verdict, tries = found.verdict, found.asked
+            for name, count in found.usage.items():
+                extra[name] = extra.get(name, 0) + count
+        judged.append(Judged(verdict, tries))
+        edits += _edits(call, raw, verdict, match.tool, hold, finish)
+    if finish == "length" and any(one.outcome == "retried" for one in judged):
+        edits += api.whole(body)
+    for path, count in api.usage_places(body):
+        if extra.get(str(path[-1])):
+            edits.append((path, count + extra[str(path[-1])]))
+    made = splice(data, edits) if edits else data
+    leaked = _leaked(made, api, contracts, recover, finish) if recover is not None and contracts else None
+    if leaked is not None:
+        made, calls = leaked
+        judged += [Judged(call.verdict, promoted=True) for call in calls]
+    return made, judged
+
+
+def _leaked(
+    data: bytes, api: Api, contracts: Contracts, recover: Recover, finish: Finish
+) -> tuple[bytes, list[Leaked]] | None:
+    """The body with the calls that leaked into its text as calls; None where there are none."""
+    body = json.loads(data.decode("utf-8", "surrogateescape"))
+    texts: dict[Path, str] = {}
+    calls: list[Leaked] = []
+    for path, text in api.texts(body):
+        found = recover(text, contracts, finish) if MARKER.search(text) else None
+        if found is not None:
+            texts[path] = found.text
+            calls += found.calls
+    if not calls:
+        return None
+    edits = api.with_calls(body, texts, [(call.made, call.name, call.arguments) for call in calls])
+    return splice(data, edits), calls
+
+
+def _edits(call: Whole, raw: str, verdict: Verdict, tool: Any, hold: Hold, finish: str) -> list[Edit]:
+    edits: list[Edit] = []
+    textual = isinstance(call.arguments, str)
+    if verdict.status != "refused":
+        if verdict.tool != call.name:
+            edits.append((call.name_path, verdict.tool))
+        if verdict.text != raw:
+            edits.append((call.path, verdict.text if textual else verdict.value))
+    elif verdict.cut and textual and tool is not None and not (finish == "length" and hold == "value"):
+        kept = {"INVALID_JSON": raw}
+        if not tool.is_valid(kept):
+            edits.append((call.path, json.dumps(kept)))
+    return edits
+
+
+def headers(judged: list[Judged]) -> list[tuple[bytes, bytes]]:
+    """What the client is told in the response's head."""
+    made = []
+    repaired = sum(one.verdict.status == "repaired" for one in judged)
+    refused = [f"{one.verdict.tool or '?'} {reason(one.verdict)}" for one in judged if one.verdict.status == "refused"]
+    if repaired:
+        made.append((b"x-onspec-repaired", str(repaired).encode()))
+    if refused:
+        text = "; ".join(refused)[:MAX_HEADER]
+        made.append((b"x-onspec-refused", "".join(c if " " <= c <= "~" else "?" for c in text).encode()))
+    return made

@@ -1,0 +1,260 @@
+"""OpenAI Chat Completions on the wire."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from onspec.gateway import sse
+from onspec.gateway.wire import (
+    Begun,
+    Change,
+    Closed,
+    Delta,
+    End,
+    Finish,
+    Key,
+    Mark,
+    Path,
+    Prose,
+    Rejected,
+    Start,
+    Stopped,
+    Usage,
+    Whole,
+    at,
+)
+
+name = "chat"
+empty_means_object = False
+
+REASONS: dict[str, Finish] = {
+    "stop": "stop",
+    "tool_calls": "tool",
+    "function_call": "tool",
+    "length": "length",
+    "model_length": "length",
+}
+COUNTS = {"prompt_tokens": "input_tokens", "completion_tokens": "output_tokens", "total_tokens": "total_tokens"}
+TEXT_FIELDS = {"function": "arguments", "custom": "input"}
+
+
+class _Stream:
+    def __init__(self) -> None:
+        self.calls: dict[Key, str] = {}
+        self.template: dict[str, Any] = {}
+        self.prose = False
+
+    def read(self, frame: sse.Frame) -> tuple[Mark, ...]:
+        data = frame.data
+        if data is None:
+            return ()
+        if data.strip() == b"[DONE]":
+            return (Closed(),)
+        if self.template and not self.prose and _idle(data):
+            return ()
+        event = frame.json()
+        if not isinstance(event, dict):
+            return ()
+        if event.get("error"):
+            return (Closed(failed=True),)
+        marks: list[Mark] = [] if self.template or "choices" not in event else [Begun()]
+        choices = event.get("choices")
+        for place, choice in enumerate(choices if isinstance(choices, list) else []):
+            if isinstance(choice, dict):
+                marks += self._choice(choice, place)
+        counts = tuple(
+            (("usage", field), count) for field in COUNTS if isinstance(count := at(event, ("usage", field)), int)
+        )
+        if counts:
+            marks.append(Usage(counts))
+        if marks and choices:
+            self.template = event
+        return tuple(marks)
+
+    def _choice(self, choice: dict[str, Any], place: int) -> list[Mark]:
+        marks: list[Mark] = []
+        delta = choice.get("delta")
+        number = choice.get("index", place)
+        if isinstance(delta, dict):
+            text = delta.get("content")
+            if isinstance(text, str) and text:
+                marks.append(Prose(number, text, ("choices", place, "delta", "content")))
+            for slot, call in enumerate(delta.get("tool_calls") or []):
+                if isinstance(call, dict):
+                    marks += self._call(
+                        call, (number, call.get("index", slot)), ("choices", place, "delta", "tool_calls", slot)
+                    )
+        reason = choice.get("finish_reason")
+        if isinstance(reason, str):
+            marks += [End(key) for key in self.calls if isinstance(key, tuple) and key[0] == number]
+            path: Path = ("choices", place, "finish_reason")
+            marks.append(Stopped(REASONS.get(reason, "other"), ((path, "tool_calls"),)))
+        return marks
+
+    def _call(self, call: dict[str, Any], key: Key, path: Path) -> list[Mark]:
+        marks: list[Mark] = []
+        for part, field in TEXT_FIELDS.items():
+            inner = call.get(part)
+            if not isinstance(inner, dict):
+                continue
+            if key not in self.calls and isinstance(inner.get("name"), str) and inner["name"]:
+                self.calls[key] = part
+                marks.append(Start(key, inner["name"], (*path, part, "name"), call.get("id"), custom=part == "custom"))
+            if key in self.calls and isinstance(inner.get(field), str) and inner[field]:
+                marks.append(Delta(key, inner[field], (*path, part, field)))
+        return marks
+
+    def _chunk(self, delta: dict[str, Any], choice: Any) -> bytes:
+        """A new chunk like those that came."""
+        event = {
+            field: value
+            for field, value in self.template.items()
+            if field not in ("choices", "usage", "error", "obfuscation")
+        }
+        event["choices"] = [{"index": choice, "delta": delta, "logprobs": None, "finish_reason": None}]
+        return sse.encode(event)
+
+    def delta(self, key: Key, text: str) -> bytes:
+        assert isinstance(key, tuple)
+        part = self.calls[key]
+        call = {"index": key[1], part: {TEXT_FIELDS[part]: text}}
+        return self._chunk({"tool_calls": [call]}, key[0])
+
+    def call_end(self, key: Key) -> bytes:
+        return b""
+
+    def call(self, made: str, name: str, arguments: str) -> bytes:
+        index = sum(isinstance(key, tuple) and key[0] == 0 for key in self.calls)
+        key = (0, index)
+        self.calls[key] = "function"
+        call = {"index": index, "id": f"call_{made}", "type": "function", "function": {"name": name, "arguments": ""}}
+        return self._chunk({"tool_calls": [call]}, 0) + self.delta(key, arguments)
+
+    def ended_with(self, frame: sse.Frame) -> list[Change]:
+        return []
+
+    def ending(self) -> bytes:
+        return b"data: [DONE]\n\n"
+
+    def failure(self, message: str) -> bytes:
+        return sse.encode({"error": {"message": message, "type": "server_error", "param": None, "code": None}})
+
+
+def _idle(data: bytes) -> bool:
+    """Whether a chunk says nothing of calls, of the end, or of usage; most of a reply is text."""
+    if b"tool_calls" in data or b'"error"' in data or _USAGE.search(data):
+        return False
+    return data.count(b'"finish_reason"') == 1 and _UNFINISHED.search(data) is not None
+
+
+_UNFINISHED = re.compile(rb'"finish_reason"\s*:\s*null')
+_USAGE = re.compile(rb'"usage"\s*:\s*\{')
+
+
+def stream() -> _Stream:
+    return _Stream()
+
+
+def calls(body: Any) -> list[Whole]:
+    found = []
+    choices = at(body, ("choices",))
+    for place, choice in enumerate(choices if isinstance(choices, list) else []):
+        slots = at(choice, ("message", "tool_calls"))
+        for slot, call in enumerate(slots if isinstance(slots, list) else []):
+            path: Path = ("choices", place, "message", "tool_calls", slot)
+            for part, field in TEXT_FIELDS.items():
+                inner = at(call, (part,))
+                if (
+                    isinstance(inner, dict)
+                    and isinstance(inner.get("name"), str)
+                    and isinstance(inner.get(field), str | dict)
+                ):
+                    found.append(
+                        Whole(
+                            inner["name"],
+                            inner[field],
+                            (*path, part, field),
+                            (*path, part, "name"),
+                            call.get("id"),
+                            custom=part == "custom",
+                        )
+                    )
+    return found
+
+
+def finish(body: Any) -> Finish:
+    return REASONS.get(str(at(body, ("choices", 0, "finish_reason"))), "other")
+
+
+def usage(body: Any) -> dict[str, int]:
+    found = at(body, ("usage",))
+    return {field: found[field] for field in COUNTS if isinstance(found, dict) and isinstance(found.get(field), int)}
+
+
+def error(status: int, message: str) -> bytes:
+    kind = "invalid_request_error" if status < 500 else "server_error"
+    return json.dumps({"error": {"message": message, "type": kind, "param": None, "code": None}}).encode()
+
+
+def again(request: dict[str, Any], call: Rejected, strict: bool, pin: bool) -> dict[str, Any]:
+    call_id = call.call_id or "call_onspec"
+    part = "custom" if call.custom else "function"
+    raw = call.raw if call.custom or _is_object(call.raw) else json.dumps({"INVALID_JSON": call.raw})
+    asked = {"id": call_id, "type": part, part: {"name": call.name, TEXT_FIELDS[part]: raw}}
+    said = {"role": "assistant", "content": None, "tool_calls": [asked]}
+    answer = {"role": "tool", "tool_call_id": call_id, "content": call.feedback}
+    made = {**request, "messages": [*request.get("messages", []), said, answer]}
+    if pin:
+        made["tool_choice"] = {"type": part, part: {"name": call.name}}
+    if strict:
+        made["tools"] = [
+            {**tool, "function": {**tool["function"], "strict": True}}
+            if at(tool, ("function", "name")) == call.name
+            else tool
+            for tool in request.get("tools", [])
+        ]
+    return made
+
+
+def _is_object(raw: str) -> bool:
+    try:
+        return isinstance(json.loads(raw), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+def whole(body: Any) -> list[Change]:
+    choices = at(body, ("choices",))
+    return [(("choices", place, "finish_reason"), "tool_calls") for place in range(len(choices or []))]
+
+
+def texts(body: Any) -> list[tuple[Path, str]]:
+    text = at(body, ("choices", 0, "message", "content"))
+    return [(("choices", 0, "message", "content"), text)] if isinstance(text, str) else []
+
+
+def with_calls(body: Any, texts: dict[Path, str], calls: list[tuple[str, str, str]]) -> list[Change]:
+    message = dict(body["choices"][0]["message"])
+    message["content"] = texts.get(("choices", 0, "message", "content"), message.get("content")) or None
+    message["tool_calls"] = [
+        *(message.get("tool_calls") or []),
+        *(
+            {"id": f"call_{made}", "type": "function", "function": {"name": called, "arguments": arguments}}
+            for made, called, arguments in calls
+        ),
+    ]
+    return [(("choices", 0, "message"), message), (("choices", 0, "finish_reason"), "tool_calls")]
+
+
+def usage_places(body: Any) -> list[tuple[Path, int]]:
+    return [(("usage", field), count) for field, count in usage(body).items()]
+
+
+def before(frames: list[sse.Frame], key: Key) -> tuple[Any, ...]:
+    return ()
+
+
+def before_in(body: Any, call: Whole) -> tuple[Any, ...]:
+    return ()

@@ -1,0 +1,104 @@
+"""Text that may be leaked call markup, while it streams: what is certain to be text, and what waits for the end."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from onspec.gateway.contracts import Contracts
+from onspec.gateway.verdict import Verdict
+from onspec.gateway.wire import Finish, Key
+from onspec.repair.policy import Policy
+
+MARKER = re.compile(
+    r"<(?:antml:)?(?:invoke|function_calls|tool_calls?|tool_use|function=|parameter)|<\||<｜|\[TOOL_CALLS\]"
+)
+"""Where call markup may begin."""
+BEGUN = re.compile(r"(?:<[^\s<>]{0,24}|\[[A-Z_]{0,11})\Z")
+"""The end of a text that may be the beginning of a marker."""
+
+
+@dataclass(frozen=True, slots=True)
+class Leaked:
+    """A call that stood in the text: its tool, its arguments as JSON, a fresh id, and the verdict on it."""
+
+    name: str
+    arguments: str
+    made: str
+    verdict: Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Recovered:
+    """A text without its markup, and the calls that stood in it."""
+
+    text: str
+    calls: tuple[Leaked, ...]
+
+
+Recover = Callable[[str, Contracts, Finish | None], Recovered | None]
+"""Finds the calls in a text; None where there is none, or one that is not complete and valid."""
+
+
+RecoverUnder = Callable[[Policy], Recover]
+"""Makes one that keeps to a policy."""
+
+
+@dataclass(slots=True)
+class Block:
+    """One block of visible text: how much has come, how much is certain, how much has gone out."""
+
+    text: str = ""
+    certain: int = 0
+    sent: int = 0
+    suspect: bool = False
+
+    def feed(self, piece: str) -> int:
+        """Take the next piece; returns the length so far."""
+        start = max(0, len(self.text) - 24)
+        self.text += piece
+        if not self.suspect:
+            if MARKER.search(self.text, start):
+                self.suspect = True
+            else:
+                begun = BEGUN.search(self.text, start)
+                self.certain = begun.start() if begun is not None else len(self.text)
+        return len(self.text)
+
+
+@dataclass(slots=True)
+class Leaks:
+    """The blocks of visible text of one reply, and what was found in them at its end."""
+
+    recover: Recover
+    contracts: Contracts
+    blocks: dict[Key, Block] = field(default_factory=dict)
+    found: dict[Key, Recovered] = field(default_factory=dict)
+
+    def block(self, key: Key) -> Block:
+        """The block of a key."""
+        return self.blocks.setdefault(key, Block())
+
+    def resolve(self, finish: Finish | None) -> tuple[Leaked, ...]:
+        """The reply has ended: recover what leaked; everything else is text. Returns the calls."""
+        for key, block in self.blocks.items():
+            if block.suspect and block.certain < len(block.text):
+                recovered = self.recover(block.text, self.contracts, finish)
+                if recovered is not None:
+                    self.found[key] = recovered
+            block.certain = len(block.text)
+        return tuple(call for recovered in self.found.values() for call in recovered.calls)
+
+    def rest(self, key: Key) -> str | None:
+        """What of a block is still to go out in place of its held pieces; None where they go out as they came."""
+        recovered = self.found.get(key)
+        if recovered is None:
+            return None
+        sent = self.blocks[key].text[: self.blocks[key].sent]
+        return recovered.text[len(sent) :] if recovered.text.startswith(sent) else ""
+
+    def whole(self, key: Key) -> str | None:
+        """The block's whole text as the client reads it; None where nothing leaked."""
+        rest = self.rest(key)
+        return None if rest is None else self.blocks[key].text[: self.blocks[key].sent] + rest

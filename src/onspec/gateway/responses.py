@@ -1,0 +1,334 @@
+"""OpenAI Responses on the wire."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from onspec.gateway import sse
+from onspec.gateway.wire import (
+    Begun,
+    Change,
+    Closed,
+    Copy,
+    Delta,
+    End,
+    Finish,
+    Key,
+    Mark,
+    Path,
+    Prose,
+    Rejected,
+    Start,
+    Stopped,
+    TextCopy,
+    Usage,
+    Whole,
+    at,
+)
+
+name = "responses"
+empty_means_object = False
+
+COUNTS = ("input_tokens", "output_tokens", "total_tokens")
+TEXT_FIELDS = {"function_call": "arguments", "custom_tool_call": "input"}
+DELTAS = ("response.function_call_arguments.delta", "response.custom_tool_call_input.delta")
+DONES = {"response.function_call_arguments.done": "arguments", "response.custom_tool_call_input.done": "input"}
+TEXT = "response.output_text.delta"
+IDLE = frozenset(
+    f"response.{kind}.delta" for kind in ("reasoning_summary_text", "reasoning_text", "reasoning_summary", "refusal")
+)
+"""Events that say nothing of calls, by name; most of a reply is reasoning and text."""
+_NUMBER = re.compile(rb'"sequence_number"\s*:\s*(\d+)')
+TERMINAL = ("response.completed", "response.incomplete", "response.failed", "response.cancelled")
+WHOLE: tuple[Change, ...] = (
+    (("type",), "response.completed"),
+    (("response", "status"), "completed"),
+    (("response", "incomplete_details"), None),
+)
+"""What makes an incomplete response a completed one."""
+
+
+class _Stream:
+    def __init__(self) -> None:
+        self.calls: dict[Key, dict[str, Any]] = {}
+        self.response: dict[str, Any] | None = None
+        self.last = -1
+        self.prose = False
+        self.items = 0
+        self.added: list[dict[str, Any]] = []
+
+    def read(self, frame: sse.Frame) -> tuple[Mark, ...]:
+        data = frame.data
+        if data is None:
+            return ()
+        if frame.name in IDLE or (frame.name == TEXT and not self.prose):
+            number = _NUMBER.search(data)
+            self.last = int(number[1]) if number is not None else self.last
+            return ()
+        event = frame.json()
+        if not isinstance(event, dict):
+            return ()
+        if isinstance(event.get("sequence_number"), int):
+            self.last = event["sequence_number"]
+        kind, key = event.get("type"), event.get("output_index")
+        if kind in DELTAS:
+            return (
+                (Delta(key, event["delta"], ("delta",)),)
+                if key in self.calls and isinstance(event.get("delta"), str)
+                else ()
+            )
+        if kind == "response.output_text.delta":
+            place = (key, event.get("content_index"))
+            return (Prose(place, event["delta"], ("delta",)),) if isinstance(event.get("delta"), str) else ()
+        if kind in DONES:
+            if key not in self.calls:
+                return ()
+            named = ("name",) if isinstance(event.get("name"), str) else None
+            return End(key), Copy(key, (DONES[str(kind)],), named)
+        if kind == "response.output_text.done":
+            return (TextCopy((key, event.get("content_index")), ("text",)),)
+        if kind == "response.content_part.done" and at(event, ("part", "type")) == "output_text":
+            return (TextCopy((key, event.get("content_index")), ("part", "text")),)
+        if kind == "response.output_item.added":
+            self.items = max(self.items, key + 1 if isinstance(key, int) else 0)
+            return self._added(event, key)
+        if kind == "response.output_item.done":
+            item = event.get("item")
+            if key not in self.calls or not isinstance(item, dict):
+                return _copies(item, key, ("item",))
+            cut = item.get("status") == "incomplete"
+            whole: tuple[Change, ...] = ((("item", "status"), "completed"),) if cut else ()
+            return End(key), Copy(key, ("item", TEXT_FIELDS[self.calls[key]["type"]]), ("item", "name"), whole)
+        if kind in ("response.created", "response.in_progress", "response.queued"):
+            self.response = event.get("response") if isinstance(event.get("response"), dict) else self.response
+            return (Begun(),)
+        if kind in TERMINAL:
+            return self._terminal(event)
+        return (Closed(failed=True),) if kind == "error" else ()
+
+    def _added(self, event: dict[str, Any], key: Any) -> tuple[Mark, ...]:
+        item = event.get("item")
+        if not isinstance(item, dict) or item.get("type") not in TEXT_FIELDS or not isinstance(item.get("name"), str):
+            return ()
+        self.calls[key] = item
+        custom = item["type"] == "custom_tool_call"
+        return (Start(key, item["name"], ("item", "name"), item.get("call_id"), item.get("namespace"), custom),)
+
+    def _terminal(self, event: dict[str, Any]) -> tuple[Mark, ...]:
+        marks: list[Mark] = [End(key) for key in self.calls]
+        by_id = {item.get("id") or item.get("call_id"): key for key, item in self.calls.items()}
+        output = at(event, ("response", "output"))
+        for index, item in enumerate(output if isinstance(output, list) else []):
+            marks += _copies(item, index, ("response", "output", index))
+            if isinstance(item, dict) and item.get("type") in TEXT_FIELDS:
+                key = by_id.get(item.get("id") or item.get("call_id"), index if index in self.calls else None)
+                if key is not None:
+                    path = ("response", "output", index)
+                    cut = item.get("status") == "incomplete"
+                    whole: tuple[Change, ...] = (((*path, "status"), "completed"),) if cut else ()
+                    marks.append(Copy(key, (*path, TEXT_FIELDS[item["type"]]), (*path, "name"), whole))
+        marks.append(Stopped(finish(event.get("response")), WHOLE, "response.completed"))
+        counts = tuple(
+            (("response", "usage", field), count)
+            for field in COUNTS
+            if isinstance(count := at(event, ("response", "usage", field)), int)
+        )
+        if counts:
+            marks.append(Usage(counts))
+        return (*marks, Closed(failed=event.get("type") == "response.failed"))
+
+    def delta(self, key: Key, text: str) -> bytes:
+        item = self.calls[key]
+        kind = DELTAS[item["type"] != "function_call"]
+        event = {
+            "type": kind,
+            "sequence_number": self.last,
+            "item_id": item.get("id"),
+            "output_index": key,
+            "delta": text,
+        }
+        return sse.encode(event, kind)
+
+    def call_end(self, key: Key) -> bytes:
+        return b""
+
+    def call(self, made: str, name: str, arguments: str) -> bytes:
+        place = self.items
+        self.items += 1
+        item = {"id": f"fc_{made}", "type": "function_call", "status": "completed", "call_id": f"call_{made}"}
+        item |= {"name": name, "arguments": arguments}
+        self.added.append(item)
+        where = {"item_id": item["id"], "output_index": place}
+        kind = "response.function_call_arguments"
+        made_events = (
+            (
+                "response.output_item.added",
+                {"output_index": place, "item": item | {"status": "in_progress", "arguments": ""}},
+            ),
+            (f"{kind}.delta", {**where, "delta": arguments}),
+            (f"{kind}.done", {**where, "name": name, "arguments": arguments}),
+            ("response.output_item.done", {"output_index": place, "item": item}),
+        )
+        out = b""
+        for event, data in made_events:
+            out += sse.encode({"type": event, "sequence_number": self.last, **data}, event)
+            self.last += 1
+        self.last -= 1
+        return out
+
+    def ended_with(self, frame: sse.Frame) -> list[Change]:
+        output = at(frame.json(), ("response", "output"))
+        return [(("response", "output"), [*output, *self.added])] if isinstance(output, list) and self.added else []
+
+    def ending(self) -> bytes:
+        return b""
+
+    def failure(self, message: str) -> bytes:
+        self.last += 1
+        problem = {"code": "server_error", "message": message}
+        if self.response is None:
+            event = {"type": "error", "sequence_number": self.last, **problem, "param": None}
+            return sse.encode(event, "error")
+        response = {**self.response, "status": "failed", "error": problem}
+        return sse.encode(
+            {"type": "response.failed", "sequence_number": self.last, "response": response}, "response.failed"
+        )
+
+
+def _copies(item: Any, key: Any, path: Path) -> tuple[Mark, ...]:
+    """The texts that a message item repeats."""
+    content = at(item, ("content",))
+    return tuple(
+        TextCopy((key, index), (*path, "content", index, "text"))
+        for index, part in enumerate(content if isinstance(content, list) else [])
+        if isinstance(part, dict) and part.get("type") == "output_text"
+    )
+
+
+def stream() -> _Stream:
+    return _Stream()
+
+
+def calls(body: Any) -> list[Whole]:
+    output = at(body, ("output",))
+    return [
+        Whole(
+            item["name"],
+            item[TEXT_FIELDS[item["type"]]],
+            ("output", index, TEXT_FIELDS[item["type"]]),
+            ("output", index, "name"),
+            item.get("call_id"),
+            item.get("namespace"),
+            item["type"] == "custom_tool_call",
+        )
+        for index, item in enumerate(output if isinstance(output, list) else [])
+        if isinstance(item, dict)
+        and item.get("type") in TEXT_FIELDS
+        and isinstance(item.get("name"), str)
+        and isinstance(item.get(TEXT_FIELDS[item["type"]]), str)
+    ]
+
+
+def finish(body: Any) -> Finish:
+    if at(body, ("status",)) == "incomplete":
+        return (
+            "length"
+            if at(body, ("incomplete_details", "reason")) in ("max_output_tokens", "max_tokens", None)
+            else "other"
+        )
+    return "tool" if calls(body) else "stop"
+
+
+def usage(body: Any) -> dict[str, int]:
+    found = at(body, ("usage",))
+    return {field: found[field] for field in COUNTS if isinstance(found, dict) and isinstance(found.get(field), int)}
+
+
+def error(status: int, message: str) -> bytes:
+    kind = "invalid_request_error" if status < 500 else "server_error"
+    return json.dumps({"error": {"message": message, "type": kind, "param": None, "code": None}}).encode()
+
+
+def again(request: dict[str, Any], call: Rejected, strict: bool, pin: bool) -> dict[str, Any]:
+    call_id = call.call_id or "call_onspec"
+    kind = "custom_tool_call" if call.custom else "function_call"
+    raw = call.raw if call.custom or _is_object(call.raw) else json.dumps({"INVALID_JSON": call.raw})
+    asked: dict[str, Any] = {"type": kind, "call_id": call_id, "name": call.name, TEXT_FIELDS[kind]: raw}
+    if call.namespace:
+        asked["namespace"] = call.namespace
+    answer = {"type": f"{kind}_output", "call_id": call_id, "output": call.feedback}
+    given = request.get("input", [])
+    history = [{"role": "user", "content": given}] if isinstance(given, str) else list(given)
+    made = {**request, "input": [*history, *call.before, asked, answer]}
+    if pin and not call.namespace:
+        made["tool_choice"] = {"type": "custom" if call.custom else "function", "name": call.name}
+    if strict:
+        made["tools"] = [
+            {**tool, "strict": True}
+            if isinstance(tool, dict) and tool.get("type") == "function" and tool.get("name") == call.name
+            else tool
+            for tool in request.get("tools", [])
+        ]
+    return made
+
+
+def _is_object(raw: str) -> bool:
+    try:
+        return isinstance(json.loads(raw), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+KEPT = ("reasoning", "message")
+"""Items that are replayed before a rejected call: a call of a reasoning model is not taken without its reasoning."""
+
+
+def whole(body: Any) -> list[Change]:
+    items = [(index, item) for index, item in enumerate(body.get("output") or []) if isinstance(item, dict)]
+    made: list[Change] = [(("output", index, "status"), "completed") for index, item in items if "status" in item]
+    return [*made, (("status",), "completed"), (("incomplete_details",), None)]
+
+
+def texts(body: Any) -> list[tuple[Path, str]]:
+    output = at(body, ("output",))
+    return [
+        (mark.path, text)
+        for index, item in enumerate(output if isinstance(output, list) else [])
+        for mark in _copies(item, index, ("output", index))
+        if isinstance(mark, TextCopy) and isinstance(text := at(body, mark.path), str)
+    ]
+
+
+def with_calls(body: Any, texts: dict[Path, str], calls: list[tuple[str, str, str]]) -> list[Change]:
+    output = json.loads(json.dumps(body["output"]))
+    for place, text in texts.items():
+        at({"output": output}, place[:-1])["text"] = text
+    for made, called, arguments in calls:
+        item = {"id": f"fc_{made}", "type": "function_call", "status": "completed", "call_id": f"call_{made}"}
+        output.append(item | {"name": called, "arguments": arguments})
+    return [(("output",), output)]
+
+
+def usage_places(body: Any) -> list[tuple[Path, int]]:
+    return [(("usage", field), count) for field, count in usage(body).items()]
+
+
+def before_in(body: Any, call: Whole) -> tuple[Any, ...]:
+    output = at(body, ("output",))
+    kept = output[: int(call.path[1])] if isinstance(output, list) else []
+    return tuple(item for item in kept if isinstance(item, dict) and item.get("type") in KEPT)
+
+
+def before(frames: list[sse.Frame], key: Key) -> tuple[Any, ...]:
+    kept = []
+    for frame in frames:
+        if frame.name and frame.name != "response.output_item.done":
+            continue
+        event = frame.json()
+        if isinstance(event, dict) and event.get("type") == "response.output_item.done":
+            item = event.get("item")
+            if isinstance(item, dict) and item.get("type") in KEPT:
+                kept.append(item)
+    return tuple(kept)

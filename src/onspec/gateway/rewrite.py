@@ -1,0 +1,485 @@
+"""One streamed reply on its way through: frames in, bytes out, with only broken calls changed."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Literal
+
+from onspec.contract.tool import Tool
+from onspec.contract.toolset import Match
+from onspec.gateway import sse
+from onspec.gateway.contracts import Contracts
+from onspec.gateway.promote import Leaked, Leaks, Recover
+from onspec.gateway.splice import Edit, splice
+from onspec.gateway.verdict import Judge, Verdict, open_ended
+from onspec.gateway.wire import (
+    Api,
+    Closed,
+    Copy,
+    Delta,
+    End,
+    Finish,
+    Key,
+    Mark,
+    Path,
+    Prose,
+    Start,
+    Stopped,
+    Stream,
+    TextCopy,
+    Usage,
+)
+from onspec.repair.stream import ArgumentStream
+
+Hold = Literal["value", "call"]
+
+
+@dataclass(slots=True)
+class Live:
+    """A call under way."""
+
+    key: Key
+    start: Start
+    match: Match
+    stream: ArgumentStream
+    frames_before: int
+    sent: int = 0
+    fed: int = 0
+    ended: bool = False
+    asked: bool = False
+    verdict: Verdict | None = None
+    tail: str | None = None
+    """What is still to be sent in place of the held pieces; None where they go on as they came."""
+    tail_sent: bool = False
+    finish: Finish | None = None
+    tries: int = 0
+    promoted: bool = False
+
+    @property
+    def name(self) -> str:
+        if self.verdict is not None and self.verdict.status != "refused":
+            return self.verdict.tool or self.start.name
+        found = self.match.tool
+        return found.name if found is not None else self.start.name
+
+
+@dataclass(slots=True)
+class _Held:
+    frame: sse.Frame
+    marks: tuple[Mark, ...]
+    number: int | None = None
+    ends: list[tuple[Live, int]] = field(default_factory=list)
+    prose: list[tuple[Key, int]] = field(default_factory=list)
+
+
+class Rewriter:
+    """Passes a reply's frames on, each as soon as it is certain, and changes only what a broken call needs.
+
+    Args:
+        api: The foreign API.
+        contracts: The request's contracts.
+        judge: Decides over a complete call.
+        hold: `value` holds a doubtful value only; `call` holds each call to its end.
+        retry: Refused calls wait in `waiting` for `settle` instead of being passed on.
+        report: Told of each call once, when it is decided.
+        recover: Finds calls in text into which their markup leaked; None leaves text alone.
+    """
+
+    def __init__(
+        self,
+        api: Api,
+        contracts: Contracts,
+        judge: Judge,
+        hold: Hold = "value",
+        retry: bool = False,
+        report: Callable[[Live], None] | None = None,
+        recover: Recover | None = None,
+    ) -> None:
+        self.wire: Stream = api.stream()
+        self.waiting: list[Live] = []
+        self.ended = False
+        self.failed: str | None = None
+        self.usage: dict[str, int] = {}
+        self.history: list[sse.Frame] = []
+        self._api = api
+        self._contracts = contracts
+        self._leaks = Leaks(recover, contracts) if recover is not None and contracts else None
+        self.wire.prose = self._leaks is not None
+        self._leaked: tuple[Leaked, ...] = ()
+        self._judge = judge
+        self._hold = hold
+        self._retry = retry
+        self._report = report or (lambda live: None)
+        self._calls: dict[Key, Live] = {}
+        self._queue: deque[_Held] = deque()
+        self._stopped: Finish | None = None
+        self._closed = False
+        self._known = False
+        self._resumed = False
+        self._numbered = -1
+        self._extra: dict[str, int] = {}
+
+    @property
+    def calls(self) -> tuple[Live, ...]:
+        """Every call so far, in the order in which they began."""
+        return tuple(self._calls.values())
+
+    def feed(self, frame: sse.Frame) -> bytes:
+        """Take one frame; returns the bytes that may go on now."""
+        if self.ended:
+            return b""
+        marks = self.wire.read(frame)
+        number = getattr(self.wire, "last", None)
+        if self._retry:
+            self.history.append(frame)
+        if not marks and not self._queue:
+            self._numbered = number if number is not None else self._numbered
+            return frame.raw
+        held = _Held(frame, marks, number)
+        for mark in marks:
+            self._take(mark, held)
+        if not self._queue and self._ready(held):
+            return self._emit(held)
+        self._queue.append(held)
+        return self._flush()
+
+    def close(self, cut: bool, left: sse.Frame | None = None) -> bytes:
+        """The upstream has ended; returns the bytes that make a well-formed end.
+
+        Args:
+            cut: It ended by a fault and not of itself.
+            left: What stood after the last whole frame.
+        """
+        if self.ended:
+            return b""
+        out = b""
+        half = False
+        if left is not None:
+            if left.data is not None or not left.raw.strip() or left.raw.lstrip().startswith(b":"):
+                out += self.feed(left)
+            else:
+                half = True
+        if self.ended:
+            return out
+        if not self._closed and self._stopped is None and (cut or half or self._known):
+            return out + self.fail("the provider's stream ended before the reply did")
+        for live in self._calls.values():
+            self._end(live)
+        out += self._flush()
+        if (cut or half) and not (self._closed or self._queue or self.ended):
+            self._closed = True
+            out += self.wire.ending()
+        return out
+
+    def fail(self, message: str) -> bytes:
+        """End the reply with an error, in the wire's own form; what was held is dropped."""
+        self.ended = True
+        self.failed = message
+        self._queue.clear()
+        if getattr(self.wire, "last", None) is not None:
+            self.wire.last = max(self._numbered, -1)  # type: ignore[attr-defined]
+        return self.wire.failure(f"onspec: {message}")
+
+    def settle(self, live: Live, verdict: Verdict, extra: dict[str, int]) -> bytes:
+        """The answer for a call in `waiting`: a verdict on a new call, or the old one where no try was better."""
+        self.waiting.remove(live)
+        for name, count in extra.items():
+            self._extra[name] = self._extra.get(name, 0) + count
+        if verdict.status != "refused" and self._stopped == "length":
+            self._resumed = True
+        self._decide(live, verdict)
+        return self._flush()
+
+    # Marks
+
+    def _take(self, mark: Mark, held: _Held) -> None:
+        self._known = True
+        if isinstance(mark, Start):
+            match = None if mark.key in self._calls else self._contracts.find(mark.name, mark.namespace)
+            if match is not None:
+                stream = ArgumentStream(match.tool or _NO_TOOL, self._holds(match))
+                self._calls[mark.key] = Live(mark.key, mark, match, stream, len(self.history))
+        elif isinstance(mark, Prose):
+            if self._leaks is not None:
+                held.prose.append((mark.key, self._leaks.block(mark.key).feed(mark.text)))
+        elif isinstance(mark, Delta):
+            live = self._calls.get(mark.key)
+            if live is not None:
+                live.stream.feed(mark.text)
+                live.fed += len(mark.text)
+                held.ends.append((live, live.fed))
+        elif isinstance(mark, End):
+            live = self._calls.get(mark.key)
+            if live is not None:
+                live.ended = True
+                if not open_text(live):
+                    self._end(live)
+        elif isinstance(mark, Stopped):
+            self._stopped = mark.reason
+            for live in self._calls.values():
+                self._end(live)
+            self._look_for_leaks()
+        elif isinstance(mark, Usage):
+            for path, count in mark.counts:
+                self.usage[str(path[-1])] = count
+        elif isinstance(mark, Closed):
+            self._closed = True
+            if not mark.failed:
+                for live in self._calls.values():
+                    self._end(live)
+
+    def _look_for_leaks(self) -> None:
+        if self._leaks is None or self._leaked:
+            return
+        self._leaked = self._leaks.resolve(self._stopped)
+        for number, leaked in enumerate(self._leaked):
+            tool = next(tools[leaked.name] for tools in self._contracts.tools.values() if leaked.name in tools)
+            start = Start(("leaked", number), leaked.name, ())
+            live = Live(start.key, start, Match(tool), ArgumentStream(tool), 0, verdict=leaked.verdict, promoted=True)
+            self._report(live)
+
+    def _holds(self, match: Match) -> bool:
+        if match.tool is None:
+            return True
+        return self._hold == "call" and match.tool.schema is not None
+
+    def _end(self, live: Live) -> None:
+        """The call is complete: judge it, unless that has been done."""
+        if live.verdict is not None or live in self.waiting:
+            return
+        raw = live.stream.text
+        live.finish = self._stopped
+        if (
+            not raw.strip()
+            and self._api.empty_means_object
+            and live.match.tool is not None
+            and live.match.tool.is_valid({})
+        ):
+            self._decide(live, Verdict("accepted", live.name, raw, raw, {}))
+            return
+        verdict = self._judge(live.match, raw, self._stopped)
+        if verdict.status == "refused" and self._retry:
+            live.verdict = None
+            self.waiting.append(live)
+            return
+        self._decide(live, verdict)
+
+    def _decide(self, live: Live, verdict: Verdict) -> None:
+        live.verdict = verdict
+        raw = live.stream.text
+        if verdict.status != "refused" and verdict.text != raw:
+            live.tail = live.stream.tail(verdict.value, live.sent, verdict.text)
+            if live.tail is None:
+                self.failed = f"the call of {live.name} was mended too late for its stream"
+        elif verdict.status == "refused" and verdict.cut and not self._passes_as_cut(live):
+            kept = {"INVALID_JSON": raw}
+            tool = live.match.tool
+            if live.sent == 0 and tool is not None and not tool.is_valid(kept):
+                live.tail = json.dumps(kept)
+            else:
+                self.failed = f"the model's call of {live.name} was cut off"
+        self._report(live)
+
+    def _passes_as_cut(self, live: Live) -> bool:
+        """A call that the reply itself says was cut by length may go on as it came, unless calls are held."""
+        return self._stopped == "length" and self._hold == "value"
+
+    # Emission
+
+    def _flush(self) -> bytes:
+        out = b""
+        while self._queue and not self.ended:
+            if self.failed is not None:
+                return out + self.fail(self.failed)
+            if not self._ready(self._queue[0]):
+                break
+            out += self._emit(self._queue.popleft())
+        return out
+
+    def _ready(self, held: _Held) -> bool:
+        if any(live.verdict is None and live.stream.certain < end for live, end in held.ends):
+            return False
+        if self._leaks is not None and any(self._leaks.block(key).certain < end for key, end in held.prose):
+            return False
+        for mark in held.marks:
+            if isinstance(mark, Stopped | Closed) and self.waiting:
+                return False
+            if isinstance(mark, Start | End | Copy):
+                live = self._calls.get(mark.key)
+                if live is None or live.verdict is not None:
+                    continue
+                if not isinstance(mark, Start) or self._holds(live.match):
+                    return False
+        return self.failed is None
+
+    def _emit(self, held: _Held) -> bytes:
+        edits: list[Edit] = []
+        out = b""
+        drop = 0
+        name: str | None = None
+        ends = iter(held.ends)
+        prose = iter(held.prose)
+        for mark in held.marks:
+            if isinstance(mark, Start):
+                live = self._calls.get(mark.key)
+                if live is not None and live.name != mark.name:
+                    edits.append((mark.path, live.name))
+            elif isinstance(mark, Delta) and mark.key in self._calls:
+                live, end = next(ends)
+                if live.tail is None:
+                    live.sent = end
+                elif not live.tail_sent:
+                    live.tail_sent = True
+                    edits.append((mark.path, live.tail))
+                else:
+                    drop += 1
+                    edits.append((mark.path, ""))
+            elif isinstance(mark, End | Stopped):
+                out += self._rest(mark)
+                if isinstance(mark, Stopped):
+                    out += self._added()
+                    if self._resumed or self._leaked:
+                        edits += mark.whole
+                        name = mark.name
+            elif isinstance(mark, Copy):
+                edits += self._copied(mark)
+            elif isinstance(mark, TextCopy) and self._leaks is not None:
+                whole = self._leaks.whole(mark.key)
+                edits += [(mark.path, whole)] if whole is not None else []
+            elif isinstance(mark, Prose) and held.prose:
+                written = self._said(*next(prose))
+                if written is not None:
+                    drop += not written
+                    edits.append((mark.path, written))
+        if self._leaked and any(isinstance(mark, Stopped) for mark in held.marks):
+            edits = self._with_items(held.frame, edits)
+        if drop and drop == len(held.marks):
+            return out
+        usage = [path for mark in held.marks if isinstance(mark, Usage) for path, _ in mark.counts]
+        return out + _renamed(self._numbers(held, edits, usage), name)
+
+    def _said(self, key: Key, end: int) -> str | None:
+        """What goes out in place of a piece of text; None where it goes as it came."""
+        assert self._leaks is not None
+        block, rest = self._leaks.block(key), self._leaks.rest(key)
+        if rest is None:
+            block.sent = end
+            return None
+        if block.suspect:
+            block.suspect = False  # the first held piece carries what is left of the text
+            return rest
+        return ""
+
+    def _added(self) -> bytes:
+        """The calls that stood in the text, as calls."""
+        out = b""
+        for leaked in self._leaked:
+            last = getattr(self.wire, "last", None)
+            if last is not None:
+                self.wire.last = self._numbered + 1  # type: ignore[attr-defined]
+            out += self.wire.call(leaked.made, leaked.name, leaked.arguments)
+            if last is not None:
+                self._numbered = self.wire.last  # type: ignore[attr-defined]
+                self.wire.last = last  # type: ignore[attr-defined]
+        return out
+
+    def _with_items(self, frame: sse.Frame, edits: list[Edit]) -> list[Edit]:
+        """The last frame's changes, with the added calls among what it repeats."""
+        event = frame.json()
+        changed = sse.Frame(b"", "", splice(frame.data or b"", edits))
+        added = self.wire.ended_with(changed)
+        places = {path for path, _ in added}
+        kept = [(path, value) for path, value in edits if not any(path[: len(place)] == place for place in places)]
+        return kept + added if event is not None else edits
+
+    def _rest(self, mark: End | Stopped) -> bytes:
+        """What a decided call still has to say before its end goes on."""
+        out = b""
+        lives = [self._calls[mark.key]] if isinstance(mark, End) and mark.key in self._calls else []
+        for live in self._calls.values() if isinstance(mark, Stopped) else lives:
+            verdict = live.verdict
+            if live.tail and not live.tail_sent:
+                live.tail_sent = True
+                out += self._inserted(live, live.tail)
+            if isinstance(mark, Stopped) and not live.ended and self._resumed:
+                live.ended = True
+                out += self.wire.call_end(live.key)
+            if verdict is not None and verdict.status == "refused" and not live.asked:
+                live.asked = True
+                out += sse.comment(f"onspec refused {live.name}: {reason(verdict)}")
+        return out
+
+    def _inserted(self, live: Live, text: str) -> bytes:
+        if getattr(self.wire, "last", None) is not None:
+            self._numbered += 1
+            self.wire.last, last = self._numbered, self.wire.last  # type: ignore[attr-defined]
+            made = self.wire.delta(live.key, text)
+            self.wire.last = last  # type: ignore[attr-defined]
+            return made
+        return self.wire.delta(live.key, text)
+
+    def _copied(self, mark: Copy) -> list[Edit]:
+        live = self._calls.get(mark.key)
+        if live is None or live.verdict is None:
+            return []
+        edits: list[Edit] = []
+        if mark.path is not None and live.tail is not None:
+            edits.append((mark.path, live.stream.text[: live.sent] + live.tail))
+        if live.tries and live.verdict.status != "refused":
+            edits += mark.whole
+        if mark.name_path is not None and live.name != live.start.name:
+            edits.append((mark.name_path, live.name))
+        return edits
+
+    def _numbers(self, held: _Held, edits: list[Edit], usage: list[Path]) -> bytes:
+        frame = held.frame
+        if held.number is not None and held.number >= 0:
+            number = max(held.number, self._numbered + 1)
+            if number != held.number:
+                edits.append((("sequence_number",), number))
+            self._numbered = number
+        if not edits and not (usage and self._extra):
+            return frame.raw
+        assert frame.data is not None
+        data = splice(frame.data, edits)
+        if usage and self._extra:
+            data = self._summed(data, usage)
+        return sse.with_data(frame, data)
+
+    def _summed(self, data: bytes, paths: list[Path]) -> bytes:
+        if b"message_start" in data:
+            return data
+        edits: list[Edit] = []
+        for path in paths:
+            name = str(path[-1])
+            if self._extra.get(name):
+                edits.append((path, self.usage.get(name, 0) + self._extra[name]))
+        return splice(data, edits)
+
+
+_NO_TOOL = Tool("unknown", True)
+"""Stands for the contract of a call whose tool does not exist; such a call is held to its end."""
+
+
+def _renamed(data: bytes, name: str | None) -> bytes:
+    """A frame with another event name."""
+    return re.sub(rb"(?m)^event:[^\r\n]*", b"event: " + name.encode(), data, count=1) if name else data
+
+
+def open_text(live: Live) -> bool:
+    """Whether the call's JSON has not closed; only the reason for the stop tells a cut call from a careless one."""
+    if live.match.tool is None or live.match.tool.schema is None:
+        return False
+    return not live.stream.closed and open_ended(live.stream.text)
+
+
+def reason(verdict: Verdict) -> str:
+    """A refusal in one line, without payload."""
+    return (
+        "; ".join(f"{violation.path or '/'}: {violation.message}" for violation in verdict.violations[:3])
+        or "not valid"
+    )

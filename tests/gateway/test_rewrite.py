@@ -1,0 +1,311 @@
+"""Broken calls in a stream: only their own events change, and what the client reads is what the core decided."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from onspec import Policy, Tool, check
+from onspec.gateway import anthropic, chat, responses, sse
+from onspec.gateway.contracts import ContractCache
+from onspec.gateway.rewrite import Hold, Rewriter
+from onspec.gateway.verdict import judge_with
+from onspec.gateway.wire import Copy, Delta, Start, at
+from onspec.providers.script import Block, Turn
+from tests.gateway.rig import EDIT, PATHS, SCHEMAS, call, request, says, tools
+from tests.gateway.samples import encoded
+from tests.gateway.test_stream import texts
+
+APIS: dict[str, Any] = {"anthropic": anthropic, "chat": chat, "responses": responses}
+TOOL = Tool("edit", EDIT)
+GOOD = '{"path": "a.py", "edits": [{"oldText": "x = 1", "newText": "x = \\"2\\""}]}'
+BROKEN = {
+    "extra_key": '{"path": "a.py", "edits": [{"oldText": "x", "newText": "y", "requireUnique": true}]}',
+    "extra_key_first": '{"reason": null, "path": "a.py", "edits": [{"oldText": "x", "newText": "y"}]}',
+    "stringified": '{"path": "a.py", "edits": "[{\\"oldText\\": \\"x\\", \\"newText\\": \\"y\\"}]"}',
+    "alias": '{"file_path": "a.py", "edits": [{"old_string": "x", "new_string": "y"}]}',
+    "no_closers": '{"path": "a.py", "edits": [{"oldText": "x", "newText": "y"',
+    "fence": '```json\n{"path": "a.py", "edits": [{"oldText": "x", "newText": "y"}]}\n```',
+    "trailing_comma": '{"path": "a.py", "edits": [{"oldText": "x", "newText": "y"},],}',
+    "numbered": '{"path": "a.py", "edits": [{"oldText": "x", "newText": "y", "oldText2": "p", "newText2": "q"}]}',
+    "twice": '{"path": "a.py", "edits": [{"oldText": "x", "newText": "y"}]}' * 2,
+}
+
+
+def through(
+    api: str, data: bytes, hold: Hold = "value", size: int = 10**6, names: Any = SCHEMAS
+) -> tuple[bytes, Rewriter]:
+    """A reply sent through a rewriter in pieces of a size."""
+    contracts = ContractCache().of({"tools": tools(api, names)})
+    rewriter = Rewriter(APIS[api], contracts, judge_with(lambda tool: Policy.safe()), hold)
+    reader = sse.Reader()
+    out = b""
+    for index in range(0, len(data), size):
+        for frame in reader.feed(data[index : index + size]):
+            out += rewriter.feed(frame)
+    return out + rewriter.close(False, reader.close()), rewriter
+
+
+def frames(data: bytes) -> list[sse.Frame]:
+    """The frames of a whole stream."""
+    reader = sse.Reader()
+    return reader.feed(data)
+
+
+def read(api: str, data: bytes) -> tuple[dict[Any, str], dict[Any, str], list[str]]:
+    """What a client reads: arguments by call, names by call, and every whole copy of the arguments."""
+    wire = APIS[api].stream()
+    text: dict[Any, str] = {}
+    names: dict[Any, str] = {}
+    copies: list[str] = []
+    for frame in frames(data):
+        for mark in wire.read(frame):
+            if isinstance(mark, Start):
+                names[mark.key], text[mark.key] = mark.name, ""
+            elif isinstance(mark, Delta):
+                text[mark.key] += mark.text
+            elif isinstance(mark, Copy) and mark.path is not None:
+                copies.append(at(frame.json(), mark.path))
+    return text, names, copies
+
+
+def numbers(data: bytes) -> list[int]:
+    """The sequence numbers of a Responses stream."""
+    return [
+        event["sequence_number"]
+        for frame in frames(data)
+        if frame.data and (event := frame.json()) and "sequence_number" in event
+    ]
+
+
+@pytest.mark.parametrize("api", APIS)
+@pytest.mark.parametrize("hold", ["value", "call"])
+@pytest.mark.parametrize("name", BROKEN)
+@pytest.mark.parametrize("chunk", [0, 1, 7])
+def test_a_broken_call_arrives_mended(api: str, hold: Hold, name: str, chunk: int) -> None:
+    """Whatever the wire and the cut, the client's arguments are those the core decided; neighbours are untouched."""
+    outcome = check(TOOL, BROKEN[name])
+    assert outcome.status == "repaired"
+    turn = says(
+        Block("thinking", "hm"),
+        Block("text", "Now."),
+        call("edit", GOOD),
+        call("edit", BROKEN[name], chunk),
+        call("now", "{}"),
+    )
+    data = encoded(api, turn)
+    out, rewriter = through(api, data, hold)
+    text, _, copies = read(api, out)
+    good, mended, last = text.values()
+    assert (good, last) == (GOOD, "{}")
+    assert json.loads(mended) == outcome.arguments
+    assert all(copy in (good, mended, last) for copy in copies)
+    assert [live.verdict.status for live in rewriter.calls if live.verdict] == ["accepted", "repaired", "accepted"]
+    kept = [
+        frame.raw
+        for frame in frames(data)
+        if b"edit" not in frame.raw and b"partial_json" not in frame.raw and b"arguments" not in frame.raw
+    ]
+    if api != "responses":  # there, numbers behind an added event move up
+        assert [raw for raw in kept if raw not in out] == []
+    assert numbers(out) == sorted(set(numbers(out)))
+
+
+@pytest.mark.parametrize("api", APIS)
+@pytest.mark.parametrize("size", [1, 3, 64])
+def test_the_cut_of_the_wire_is_invisible(api: str, size: int) -> None:
+    """The same bytes go out however the bytes came in."""
+    turn = says(Block("text", "é😀"), *(call("edit", text, 5) for text in BROKEN.values()))
+    data = encoded(api, turn)
+    assert through(api, data, size=size)[0] == through(api, data)[0]
+
+
+@settings(max_examples=150, deadline=None)
+@given(texts(), st.integers(0, 9), st.sampled_from(list(APIS)), st.sampled_from(["value", "call"]))
+def test_any_call_any_wire(text: str, chunk: int, api: str, hold: Hold) -> None:
+    """Accepted: the very bytes. Repaired: the core's arguments. Refused: as it came, or an error; never half a call."""
+    outcome = check(TOOL, text)
+    data = encoded(api, says(call("edit", text, chunk), call("now", "{}")))
+    out, rewriter = through(api, data, hold)
+    if rewriter.failed is not None:
+        assert rewriter.calls[0].verdict is not None
+        assert rewriter.calls[0].verdict.cut
+        return
+    read_text = next(iter(read(api, out)[0].values()))
+    if outcome.status == "accepted":
+        assert out == data
+    elif outcome.status == "repaired":
+        assert json.loads(read_text) == outcome.arguments
+    elif rewriter.calls[0].verdict is not None and rewriter.calls[0].verdict.status == "refused":
+        assert read_text == text or json.loads(read_text) == {"INVALID_JSON": text}
+
+
+@pytest.mark.parametrize("api", APIS)
+def test_a_cut_call_is_never_passed_on_as_if_whole(api: str) -> None:
+    """Cut inside a string though the model says it is done: an error ends the reply, or the text is kept apart."""
+    cut = '{"path": "a.py", "edits": [{"oldText": "return a - b", "newText": "    retu'
+    data = encoded(api, says(call("edit", cut)))
+    out, rewriter = through(api, data)
+    assert rewriter.failed is not None
+    assert b"error" in out
+    assert b"message_stop" not in out
+    assert b"[DONE]" not in out
+    assert b"response.completed" not in out
+    held, _ = through(api, data, "call")
+    assert json.loads(next(iter(read(api, held)[0].values()))) == {"INVALID_JSON": cut}
+
+
+@pytest.mark.parametrize("api", APIS)
+def test_brackets_are_not_closed_where_the_reply_was_cut_by_length(api: str) -> None:
+    """The same text is mended after a normal stop and left alone after `length`."""
+    text = BROKEN["no_closers"]
+    out, rewriter = through(api, encoded(api, says(call("edit", text), stop="max_tokens")))
+    assert [live.verdict.status for live in rewriter.calls if live.verdict] == ["refused"]
+    assert list(read(api, out)[0].values()) == [text]
+
+
+@pytest.mark.parametrize("api", APIS)
+@pytest.mark.parametrize("written", ["functions.edit", "Edit", "mcp__files__edit"])
+def test_a_name_is_mended_everywhere(api: str, written: str) -> None:
+    """A prefix or another case of a declared name becomes the declared one, in every copy of it."""
+    out, rewriter = through(api, encoded(api, says(call(written, GOOD))))
+    assert list(read(api, out)[1].values()) == ["edit"]
+    assert written.encode() not in out
+    assert rewriter.calls[0].verdict is not None
+    assert rewriter.calls[0].verdict.status == "repaired"
+
+
+@pytest.mark.parametrize("api", APIS)
+def test_a_refused_call_passes_with_a_comment(api: str) -> None:
+    """An unknown tool and a call that cannot be mended go on as they came, each with one comment."""
+    data = encoded(api, says(call("nothing_like_it", "{}"), call("edit", '{"path": 1, "edits": 2}')))
+    out, _ = through(api, data)
+    comments = [frame.raw for frame in frames(out) if frame.raw.startswith(b": onspec refused")]
+    assert len(comments) == 2
+    assert out.replace(comments[0], b"").replace(comments[1], b"") == data
+
+
+@pytest.mark.parametrize("api", APIS)
+def test_no_tools_no_say(api: str) -> None:
+    """A request without tools, or a tool whose contract cannot be used: every byte passes."""
+    data = encoded(api, says(call("edit", BROKEN["extra_key"])))
+    assert api != "anthropic" or through(api, data, names={})[0] == data
+    assert through(api, data, names={"edit": {"type": "nonsense"}})[0] == data
+
+
+def test_halves_of_a_pair_in_two_deltas_are_one_character() -> None:
+    """JavaScript servers cut between the halves of a surrogate pair; the call still conforms."""
+    text = '{"path": "😀", "edits": []}'
+    head, tail = text.split("😀")
+    data = encoded("anthropic", says(call("edit", "#1#")))
+    pieces = [head + "\ud83d", "\ude00" + tail]
+    event = {"type": "content_block_delta", "index": 0, "delta": {"type": "input_json_delta"}}
+    made = b"".join(
+        sse.encode({**event, "delta": {**event["delta"], "partial_json": piece}}, event["type"]) for piece in pieces
+    )
+    parts = frames(data)
+    whole = b"".join(made if b'"#1#"' in frame.raw else frame.raw for frame in parts)
+    out, rewriter = through("anthropic", whole)
+    assert out == whole
+    assert rewriter.calls[0].verdict is not None
+    assert rewriter.calls[0].verdict.status == "accepted"
+
+
+@pytest.mark.parametrize("api", APIS)
+def test_a_stream_that_stops_ends_in_an_error(api: str) -> None:
+    """Wherever the provider's stream stops before its end, the client sees an error and no whole reply."""
+    data = encoded(api, says(Block("text", "Now."), call("edit", BROKEN["extra_key"], 20)))
+    parts = frames(data)
+    for events, left in [(n, left) for n in range(2, len(parts)) for left in (b"", parts[n].raw[:-9])]:
+        whole = b"".join(frame.raw for frame in parts[:events])
+        out, rewriter = through(api, whole + left)
+        last = frames(out)[-1]
+        if b'"finish_reason":"tool_calls"' in whole or b"message_delta" in whole:
+            assert not left or last.raw == APIS[api].stream().ending()  # whole, but for its last event
+            continue
+        assert rewriter.failed is not None
+        assert b"error" in last.raw
+        assert last.json() is not None
+        assert not [end for end in (b"message_stop", b"[DONE]", b"response.completed") if end in out]
+
+
+def test_two_choices_in_one_chunk() -> None:
+    """One choice of a chunk has ended and the other has not: the end is seen."""
+    data = encoded("chat", says(call("edit", BROKEN["no_closers"])))
+    *events, last, usage, done = frames(data)
+    event = last.json()
+    event["choices"].append({"index": 1, "delta": {"content": "x"}, "finish_reason": None})
+    out, rewriter = through("chat", b"".join(frame.raw for frame in events) + sse.encode(event) + usage.raw + done.raw)
+    assert rewriter.failed is None
+    assert json.loads(next(iter(read("chat", out)[0].values()))) == check(TOOL, BROKEN["no_closers"]).arguments
+
+
+NAMESPACED = {
+    "input": [
+        {
+            "type": "additional_tools",
+            "role": "developer",
+            "tools": [
+                {
+                    "type": "namespace",
+                    "name": "functions",
+                    "tools": [
+                        {"type": "function", "name": "edit", "parameters": EDIT},
+                        {
+                            "type": "custom",
+                            "name": "exec",
+                            "format": {"type": "grammar", "syntax": "lark", "definition": "start: /.+/"},
+                        },
+                    ],
+                }
+            ],
+        }
+    ]
+}
+
+
+def test_tools_are_found_wherever_they_are_declared() -> None:
+    """Top level, namespaces and an input item of additional tools; custom tools have a grammar and no schema."""
+    found = ContractCache().of(NAMESPACED)
+    edit, custom = found.find("edit", "functions"), found.find("exec", "functions")
+    assert edit is not None
+    assert edit.tool is not None
+    assert edit.tool.schema is not None
+    assert custom is not None
+    assert custom.tool is not None
+    assert custom.tool.schema is None
+    assert custom.tool.grammar is not None
+    assert custom.tool.grammar.syntax == "lark"
+    assert found.find("edit") is not None
+    built = ContractCache().of(
+        {
+            "tools": [
+                {"type": "text_editor_20250728", "name": "str_replace_based_edit_tool"},
+                {"type": "bash_20250124", "name": "bash"},
+                {"type": "web_search_20250305", "name": "web_search"},
+            ]
+        }
+    )
+    editor = built.find("str_replace_based_edit_tool")
+    assert editor is not None
+    assert editor.tool is not None
+    assert editor.tool.effect == "write"
+    assert not editor.tool.is_valid({"command": "undo_edit", "path": "a"})
+    assert built.find("web_search") is None
+
+
+def test_a_custom_call_passes_untouched() -> None:
+    """Free text is not JSON and is never looked at as such."""
+    patch = Turn((Block("custom_tool", '*** Begin "Patch"\n{not json\n', name="apply_patch"),))
+    data = encoded("responses", patch)
+    assert through("responses", data)[0] == data
+
+
+def test_requests_of_every_api_have_a_path() -> None:
+    """The three APIs the gateway knows are those the scripted provider writes."""
+    assert set(PATHS) == set(APIS)
+    assert all(request(api)["tools"] for api in APIS)

@@ -1,0 +1,200 @@
+"""`onspec wrap`: each agent is pointed at the gateway, its own files stay as they are, its exit status is kept."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from onspec.gateway.agents import Setting, point
+from onspec.gateway.config import Upstream
+from onspec.providers.script import Block, Script
+from tests.gateway.rig import PATHS, call, request, rig, says
+
+GATEWAY = "http://127.0.0.1:9"
+AGENT = """
+import anthropic, json, openai, sys
+text = {"type": "string"}
+tool = {"type": "object", "properties": {"path": text}, "required": ["path"], "additionalProperties": False}
+message = anthropic.Anthropic(api_key="k").messages.create(
+    model="m", max_tokens=9, messages=[{"role": "user", "content": "x"}],
+    tools=[{"name": "edit", "input_schema": tool}])
+print(json.dumps(message.content[0].input))
+call = openai.OpenAI(api_key="k").chat.completions.create(
+    model="m", messages=[{"role": "user", "content": "x"}],
+    tools=[{"type": "function", "function": {"name": "edit", "parameters": tool}}]).choices[0].message.tool_calls[0]
+print(call.function.arguments)
+sys.exit(int(sys.argv[1]))
+"""
+
+
+def setting(tmp_path: Path, *command: str, gateway: str = GATEWAY, **env: str) -> Setting:
+    """A setting with an empty home."""
+    for name in ("home", "own"):
+        (tmp_path / name).mkdir(exist_ok=True)
+    return Setting(env, tmp_path / "home", tmp_path / "own", command, gateway)
+
+
+def routes(upstreams: list[Upstream]) -> dict[str, str]:
+    """Where each route leads."""
+    return {upstream.route: upstream.url for upstream in upstreams}
+
+
+def test_the_sdks_get_variables(tmp_path: Path) -> None:
+    """Base URLs in the environment become upstreams; without any, the providers' own addresses do."""
+    pointed = point(setting(tmp_path, "python", "x.py"))
+    assert pointed.env["ANTHROPIC_BASE_URL"] == f"{GATEWAY}/to/anthropic"
+    assert routes(pointed.upstreams) == {
+        "/to/anthropic": "https://api.anthropic.com",
+        "/to/openai": "https://api.openai.com/v1",
+    }
+    pointed = point(
+        setting(tmp_path, "python", ANTHROPIC_BASE_URL="http://a/x/", OPENAI_BASE_URL="http://b/v3", NO_PROXY="c")
+    )
+    assert routes(pointed.upstreams) == {"/to/anthropic": "http://a/x", "/to/openai": "http://b/v3"}
+    assert pointed.env["NO_PROXY"].startswith("c,127.0.0.1")
+    assert pointed.upstreams[1].address("/to/openai/responses?x=1") == "http://b/v3/responses?x=1"
+
+
+def test_codex(tmp_path: Path) -> None:
+    """The built-in provider and every one of the user's own, by overrides on the command line."""
+    (tmp_path / "home" / ".codex").mkdir(parents=True)
+    config = tmp_path / "home" / ".codex" / "config.toml"
+    config.write_text(
+        'model_provider = "own"\n[model_providers.own]\nname = "own"\nbase_url = "http://own/v1"\n[other]\nbase_url = "http://no"\n'
+    )
+    before = config.read_text()
+    pointed = point(setting(tmp_path, "/usr/bin/codex", "exec", "do it"))
+    assert pointed.command[0] == "/usr/bin/codex"
+    assert pointed.command[-2:] == ["exec", "do it"]
+    assert f'model_providers.own.base_url="{GATEWAY}/to/own"' in pointed.command
+    assert f'openai_base_url="{GATEWAY}/to/openai"' in pointed.command
+    assert routes(pointed.upstreams)["/to/own"] == "http://own/v1"
+    assert config.read_text() == before
+
+
+def test_pi(tmp_path: Path) -> None:
+    """Its folder is shown by links, but for the models, whose addresses are the gateway's."""
+    own = tmp_path / "home" / ".pi" / "agent"
+    own.mkdir(parents=True)
+    (own / "auth.json").write_text("{}")
+    (own / "models.json").write_text(
+        json.dumps({"providers": {"local": {"baseUrl": "http://local/v1", "api": "openai-completions"}}})
+    )
+    pointed = point(setting(tmp_path, "pi", "-p", "x"))
+    copy = Path(pointed.env["PI_CODING_AGENT_DIR"])
+    providers = json.loads((copy / "models.json").read_text())["providers"]
+    assert providers["local"] == {"baseUrl": f"{GATEWAY}/to/local", "api": "openai-completions"}
+    assert providers["anthropic"]["baseUrl"] == f"{GATEWAY}/to/anthropic"
+    assert (copy / "auth.json").resolve() == (own / "auth.json").resolve()
+    assert routes(pointed.upstreams)["/to/local"] == "http://local/v1"
+    assert "local/v1" in (own / "models.json").read_text()
+
+
+def test_opencode_and_continue(tmp_path: Path) -> None:
+    """Settings in a variable, and a copied file."""
+    pointed = point(setting(tmp_path, "opencode", "run", OPENCODE_CONFIG_CONTENT='{"model": "x"}'))
+    content = json.loads(pointed.env["OPENCODE_CONFIG_CONTENT"])
+    assert content["model"] == "x"
+    assert content["provider"]["anthropic"]["options"]["baseURL"] == f"{GATEWAY}/to/anthropic-v1"
+    assert routes(pointed.upstreams)["/to/anthropic-v1"] == "https://api.anthropic.com/v1"
+    file = tmp_path / "c.yaml"
+    file.write_text(
+        "models:\n  - name: a\n    apiBase: http://a/v1/\n  - name: b\n    apiBase: 'http://b/v1'  # mine\n"
+    )
+    pointed = point(setting(tmp_path, "cn", "--config", str(file), "-p", "x"))
+    written = Path(pointed.command[2]).read_text()
+    assert re.findall(r"apiBase: (\S+)", written) == [f"{GATEWAY}/to/continue-1/", f"{GATEWAY}/to/continue-2/"]
+    assert {routes(pointed.upstreams)[f"/to/continue-{number}"] for number in (1, 2)} == {"http://a/v1", "http://b/v1"}
+    assert point(setting(tmp_path, "cn")).notes
+    assert point(setting(tmp_path, "cline")).notes
+
+
+def test_an_agent_through_the_command(tmp_path: Path) -> None:
+    """A program on both SDKs gets mended calls, its exit status is ours, and the summary says what was done."""
+    (tmp_path / "agent.py").write_text(AGENT)
+    broken = says(call("edit", '{"file_path": "a.py", "x": null}'))
+    with rig(Script((broken,), every=True, loop=True)) as r:
+        env = {**os.environ, "ANTHROPIC_BASE_URL": r.provider.url, "OPENAI_BASE_URL": r.provider.url + "/v1"}
+        command = [
+            sys.executable,
+            "-m",
+            "onspec",
+            "wrap",
+            "--db",
+            str(tmp_path / "db"),
+            "--",
+            sys.executable,
+            str(tmp_path / "agent.py"),
+            "7",
+        ]
+        found = subprocess.run(command, env=env, capture_output=True, text=True, timeout=60, check=False)
+    assert found.returncode == 7, found.stderr
+    assert [json.loads(line) for line in found.stdout.splitlines()] == [{"path": "a.py"}] * 2
+    assert "2 tool calls" in found.stderr
+    assert "alias_key 2" in found.stderr
+    assert (tmp_path / "db").is_file()
+
+
+def test_what_goes_wrong(tmp_path: Path) -> None:
+    """A command that does not exist is one line and status 2; an agent killed by a signal ends as a shell says it."""
+    wrap = [sys.executable, "-m", "onspec", "wrap"]
+    found = subprocess.run([*wrap, "--", "no-such-agent"], capture_output=True, text=True, timeout=60, check=False)
+    assert (found.returncode, found.stderr.count("\n")) == (2, 1)
+    killed = subprocess.run(
+        [*wrap, "--quiet", "--", "sh", "-c", "kill -9 $$"], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (killed.returncode, killed.stderr) == (137, "")
+
+
+def test_an_interrupt_is_the_agents(tmp_path: Path) -> None:
+    """Ctrl-C reaches the agent, and the gateway outlives it to sum up."""
+    script = (
+        "import signal, sys, time\nsignal.signal(signal.SIGINT, lambda *_: sys.exit(5))\n"
+        "print('ready', flush=True)\ntime.sleep(60)"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-m", "onspec", "wrap", "--", sys.executable, "-c", script],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    time.sleep(0.1)
+    os.killpg(process.pid, signal.SIGINT)
+    _, errors = process.communicate(timeout=30)
+    assert process.returncode == 5
+    assert "No tool calls yet" in errors
+
+
+def test_spans_with_genai_attributes() -> None:
+    """With an exporter configured, one span a request: model, tokens, outcomes; no payload."""
+    trace = pytest.importorskip("opentelemetry.trace")
+    sdk = pytest.importorskip("opentelemetry.sdk.trace")
+    export = pytest.importorskip("opentelemetry.sdk.trace.export")
+    memory = pytest.importorskip("opentelemetry.sdk.trace.export.in_memory_span_exporter").InMemorySpanExporter()
+    provider = sdk.TracerProvider()
+    provider.add_span_processor(export.SimpleSpanProcessor(memory))
+    trace.set_tracer_provider(provider)
+    broken = '{"path": "SECRET", "edits": [], "n": null}'
+    with rig([says(Block("text", "x"), call("edit", broken))], otel=True) as r:
+        httpx2.post(r.url + PATHS["anthropic"], json=request("anthropic"))
+        httpx2.get(r.url + "/v1/models")
+    (span,) = memory.get_finished_spans()
+    attributes = dict(span.attributes)
+    assert span.name == "chat m-1"
+    assert attributes["gen_ai.provider.name"] == "anthropic"
+    assert attributes["gen_ai.request.model"] == "m-1"
+    assert attributes["gen_ai.usage.output_tokens"] == 42
+    assert attributes["onspec.calls.repaired"] == 1
+    assert "SECRET" not in str(attributes)
