@@ -1,0 +1,878 @@
+"""A JSON Schema as an exact grammar: any key order, each key once, required keys complete, escapes as JSON has them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+from urllib.parse import unquote
+
+import orjson
+
+from onspec.contract.schema import Schema
+from onspec.errors import LimitError, SchemaError
+from onspec.grammar import lexemes, patterns
+from onspec.grammar.rules import JSON_SPACING, TRACKED, Arr, Choice, Member, Obj, Pieces, Ref, Rules, Source, Spacing
+
+Order = Literal["any", "schema"]
+
+ANNOTATIONS = frozenset(
+    "$schema $id id $comment $defs definitions $anchor $dynamicAnchor $vocabulary title description default examples"
+    " example deprecated readOnly writeOnly contentEncoding contentMediaType contentSchema nullable version".split()
+)
+"""Keywords that say nothing about validity."""
+
+LEFT_TO_JUDGE = frozenset(
+    "uniqueItems contains minContains maxContains if then else dependentSchemas unevaluatedItems".split()
+)
+"""Keywords that no grammar here follows; the values they refuse are left to `check`."""
+
+_SCALARS = {
+    "string": (lexemes.STRING, '""'),
+    "integer": (lexemes.INTEGER, "0"),
+    "number": (lexemes.NUMBER, "0"),
+    "boolean": ("true|false", "true"),
+    "null": ("null", "null"),
+}
+
+TYPES = ("object", "array", "string", "number", "boolean", "null")
+
+MAX_ALTERNATIVES = 256
+"""Alternatives that a product of `anyOf`s under one schema may grow to; further ones are left to the judge."""
+
+MAX_SPELLED = 1_500
+"""Characters of declared keys or constants in one place up to which every escaped spelling is offered."""
+
+MAX_DEPTH = 200
+"""Levels of subschemas inside one another."""
+
+MOST_PATTERNS = 3
+"""`patternProperties` of one object up to which a key that fits several gets the schemas of all."""
+
+_REMOTE = "is outside the schema; a remote $ref is never fetched"
+
+
+@dataclass(frozen=True, slots=True)
+class Inexact:
+    """A keyword that a grammar cannot follow exactly.
+
+    Attributes:
+        keyword: Its name.
+        effect: `more`: the grammar admits some values that the schema refuses, and `check` must judge;
+            `less`: the grammar refuses some rare spellings or values that the schema admits.
+    """
+
+    keyword: str
+    effect: Literal["more", "less"]
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How exact, and in which form.
+
+    Attributes:
+        order: `any`: declared keys in any order, as JSON means it. `schema`: in the schema's order only.
+        spacing: White space between the words of JSON.
+        spellings: Whether keys and constants may be spelt with escapes (`"p\\u0061th"`). Off, they are written as
+            serializers do, which leaves the engine more places with one choice.
+        closed: Treat objects that do not say `additionalProperties` as closed.
+    """
+
+    order: Order = "any"
+    spacing: Spacing = JSON_SPACING
+    spellings: bool = True
+    closed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Exact:
+    """A schema, compiled.
+
+    Attributes:
+        lark: Rules and terminals, without a `start` rule.
+        start: Name of the rule of the whole value.
+        inexact: What could not be followed exactly, in the order met.
+        shortest: A shortest text of the whole value, or None where it is not known.
+        pieces: Words from which the end of a half-written value can be made.
+    """
+
+    lark: str
+    start: str
+    inexact: tuple[Inexact, ...]
+    shortest: str | None = None
+    pieces: Pieces = Pieces()
+
+    def grammar(self, edges: bool = True) -> str:
+        """A whole Lark grammar of the value, with white space at its edges if `edges`."""
+        gap = r"/[ \t\r\n]{0,128}/"
+        return f"start: {f'EDGE {self.start} EDGE' if edges else self.start}\n" + (f"EDGE: {gap}\n" if edges else "") + self.lark
+
+
+def compile_exact(
+    schema: Mapping[str, Any] | bool, options: Options | None = None, *, root: str | None = None, prefix: str = ""
+) -> Exact:
+    """Compile `schema` to a grammar.
+
+    Args:
+        schema: A JSON Schema of any draft since 4.
+        options: Key order, white space, spellings.
+        root: The one type that the whole value may have (`object` for a tool's arguments), or None.
+        prefix: Begins every rule name, lower case letters.
+
+    Raises:
+        SchemaError: The schema is no JSON Schema, points outside itself, or admits no value at all.
+        LimitError: It needs more rules, or is nested more deeply, than documented.
+    """
+    options = options or Options()
+    rules = Rules(options.spacing, prefix)
+    compiler = SchemaRules(rules, options)
+    start = compiler.add(schema, root)
+    alive = rules.admitting()
+    if start not in alive:
+        raise SchemaError("the schema admits no value, so there is nothing a model could write")
+    short = rules.shortest(alive)
+    return Exact(rules.write([start], alive), start, compiler.inexact, short.get(start), rules.pieces(start, alive, short))
+
+
+Conj = tuple[Any, ...]
+"""Schemas that all hold at one place."""
+
+
+class SchemaRules:
+    """Adds schemas to a set of rules."""
+
+    def __init__(self, rules: Rules, options: Options) -> None:
+        self._rules = rules
+        self._options = options
+        self._notes: dict[Inexact, None] = {}
+        self._document: Any = True
+        self._siblings = True
+        self._memo: dict[tuple[int, ...], Ref] = {}
+        self._keep: list[Any] = []
+        self._anchors: dict[str, Any] | None = None
+        self._wide: dict[str, Ref] = {}
+        self._depth = 0
+
+    @property
+    def inexact(self) -> tuple[Inexact, ...]:
+        """What could not be followed exactly so far."""
+        return tuple(self._notes)
+
+    def add(self, document: Mapping[str, Any] | bool, root: str | None = None) -> Ref:
+        """Add one schema document; the answer is the rule of its values."""
+        Schema(document if isinstance(document, bool) else dict(document))
+        self._document = document
+        self._keep.append(document)
+        self._anchors = None
+        self._memo = {}
+        draft = document.get("$schema", "") if isinstance(document, Mapping) else ""
+        self._siblings = not re.search(r"draft-0[3467]", draft if isinstance(draft, str) else "")
+        conj: Conj = (document,)
+        if root is not None:
+            conj = (document, self._made({"type": root}))
+        try:
+            return self._place(conj)
+        except RecursionError:
+            raise LimitError("the schema is nested too deeply for a grammar") from None
+
+    # --- what holds at one place ---
+
+    def _made(self, schema: dict[str, Any]) -> dict[str, Any]:
+        self._keep.append(schema)
+        return schema
+
+    def _note(self, keyword: str, effect: Literal["more", "less"] = "more") -> None:
+        self._notes[Inexact(keyword, effect)] = None
+
+    def _place(self, conj: Conj) -> Ref:
+        plain = tuple(part for part in conj if part is not True and part != {})
+        if len(plain) == 1 and isinstance(plain[0], dict):
+            short = self._scalar(plain[0])
+            if short is not None:
+                return short
+        key = tuple(dict.fromkeys(id(part) for part in plain))
+        found = self._memo.get(key)
+        if found is not None:
+            return found
+        name = self._rules.reserve()
+        self._memo[key] = name
+        self._depth += 1
+        if self._depth > MAX_DEPTH:
+            raise LimitError(f"the schema is nested more than {MAX_DEPTH} levels deep")
+        self._define(name, plain)
+        self._depth -= 1
+        return name
+
+    def _scalar(self, schema: Mapping[str, Any]) -> Ref | None:
+        """The rule of a schema that is a bare scalar type, the commonest case by far."""
+        kind = schema.get("type")
+        if not isinstance(kind, str) or kind in ("object", "array") or any(
+            key != "type" and key not in ANNOTATIONS for key in schema
+        ):
+            return None
+        if kind == "integer":
+            self._note("integer with an exponent", "less")
+        return self._rules.terminal(*_SCALARS[kind]) if kind in _SCALARS else None
+
+    def _define(self, name: Ref, conj: Conj) -> None:
+        flat, choices = self._flatten(conj)
+        if flat is None:
+            self._rules.define(name, None)
+            return
+        if choices:
+            self._rules.define(name, self._choice(flat, choices))
+            return
+        parts = self._by_type(flat)
+        self._rules.define(name, Choice(tuple(parts)) if parts else None)
+
+    def _choice(self, flat: list[dict[str, Any]], choices: list[list[Any]]) -> Choice:
+        base = [part for part in flat if any(key not in ANNOTATIONS for key in part)]
+        first, later = choices[0], choices[1:]
+        size = 1
+        kept: list[Any] = []
+        for choice in choices:
+            size *= max(len(choice), 1)
+        if size > MAX_ALTERNATIVES:
+            self._note("anyOf (too many combinations)")
+            later = []
+        kept = [self._made({"anyOf": choice}) for choice in later]
+        return Choice(tuple(self._place((*base, *kept, alternative)) for alternative in first))
+
+    def _flatten(self, conj: Conj) -> tuple[list[dict[str, Any]] | None, list[list[Any]]]:
+        """The schemas of `conj` without `$ref` and `allOf`, and the lists of alternatives among them."""
+        flat: list[dict[str, Any]] = []
+        choices: list[list[Any]] = []
+        seen: set[int] = set()
+        todo = list(reversed(conj))
+        while todo:
+            part = todo.pop()
+            if part is True or id(part) in seen:
+                continue
+            if part is False:
+                return None, []
+            if not isinstance(part, Mapping):
+                raise SchemaError("a subschema is an object or a boolean")
+            seen.add(id(part))
+            reference = part.get("$ref", part.get("$dynamicRef", part.get("$recursiveRef")))
+            if isinstance(reference, str):
+                todo.append(self._resolve(reference))
+                if not self._siblings:
+                    continue
+            plain = dict(part)
+            for combined in plain.pop("allOf", ()):
+                todo.append(combined)
+            for keyword in ("anyOf", "oneOf"):
+                if keyword in plain:
+                    alternatives = plain.pop(keyword)
+                    if keyword == "oneOf" and not self._apart(alternatives):
+                        self._note("oneOf")
+                    choices.append(list(alternatives))
+            for keyword in ("$ref", "$dynamicRef", "$recursiveRef"):
+                plain.pop(keyword, None)
+            if not self._negation(plain):
+                return None, []
+            if plain:
+                flat.append(self._cached(part, plain))
+        return flat, choices
+
+    def _cached(self, part: Mapping[str, Any], plain: dict[str, Any]) -> dict[str, Any]:
+        # A schema that lost nothing keeps its identity, so that rules made from it are found again.
+        return part if isinstance(part, dict) and plain == part else self._made(plain)
+
+    def _negation(self, plain: dict[str, Any]) -> bool:
+        """Work a `not` into the schema where that is exact; False where it refuses everything."""
+        if "not" not in plain:
+            return True
+        negated = plain["not"]
+        if negated is False:
+            del plain["not"]
+            return True
+        if negated is True or negated == {}:
+            return False
+        if "enum" in plain or "const" in plain:
+            return True
+        meaning = {key: value for key, value in negated.items() if key not in ANNOTATIONS}
+        if set(meaning) == {"required"} and len(meaning["required"]) == 1 and _only_object(plain):
+            key = meaning["required"][0]
+            del plain["not"]
+            plain["properties"] = {**plain.get("properties", {}), key: False}
+            return True
+        if set(meaning) == {"type"} and isinstance(meaning["type"], str | list):
+            gone = {meaning["type"]} if isinstance(meaning["type"], str) else set(meaning["type"])
+            if "integer" not in gone:
+                del plain["not"]
+                plain["type"] = [kind for kind in _types_of(plain) if kind not in gone]
+                return True
+        self._note("not")
+        del plain["not"]
+        return True
+
+    def _resolve(self, reference: str) -> Any:
+        base = ""
+        if isinstance(self._document, Mapping):
+            base = str(self._document.get("$id", self._document.get("id", "")))
+        if base and reference.startswith(base.rstrip("#")):
+            reference = reference[len(base.rstrip("#")) :] or "#"
+        if reference in ("#", ""):
+            return self._document
+        if not reference.startswith("#"):
+            found = self._anchored().get(reference)
+            if found is None:
+                raise SchemaError(f"$ref {reference!r} {_REMOTE}")
+            return found
+        if not reference.startswith("#/"):
+            found = self._anchored().get(reference)
+            if found is None:
+                raise SchemaError(f"$ref {reference!r} names no anchor of the schema")
+            return found
+        here: Any = self._document
+        for raw in reference[2:].split("/"):
+            step = unquote(raw).replace("~1", "/").replace("~0", "~")
+            try:
+                here = here[int(step)] if isinstance(here, list) else here[step]
+            except (KeyError, IndexError, ValueError, TypeError):
+                raise SchemaError(f"$ref {reference!r} points at nothing in the schema") from None
+        return here
+
+    def _anchored(self) -> dict[str, Any]:
+        if self._anchors is None:
+            self._anchors = {}
+            todo: list[Any] = [self._document]
+            while todo:
+                here = todo.pop()
+                if isinstance(here, Mapping):
+                    for word in ("$anchor", "$dynamicAnchor"):
+                        if isinstance(here.get(word), str):
+                            self._anchors.setdefault(f"#{here[word]}", here)
+                    for word in ("$id", "id"):
+                        if isinstance(here.get(word), str):
+                            self._anchors.setdefault(here[word], here)
+                    todo += here.values()
+                elif isinstance(here, list):
+                    todo += here
+        return self._anchors
+
+    def _apart(self, alternatives: Iterable[Any]) -> bool:
+        """Whether no value can fit two of the alternatives, so that `oneOf` means `anyOf`."""
+        known = []
+        for alternative in alternatives:
+            flat, choices = self._flatten((alternative,))
+            if flat is None:
+                continue
+            if choices:
+                return False
+            known.append(flat)
+        return all(self._differ(one, other) for i, one in enumerate(known) for other in known[:i])
+
+    def _differ(self, one: list[dict[str, Any]], other: list[dict[str, Any]]) -> bool:
+        kinds, others = _kinds(one), _kinds(other)
+        common = kinds & others
+        if not common:
+            return True
+        values, more = _constants(one), _constants(other)
+        if values is not None and more is not None:
+            return not {orjson.dumps(v) for v in values} & {orjson.dumps(v) for v in more}
+        if common != {"object"}:
+            return False
+        required = {key for part in one for key in part.get("required", ())}
+        required_other = {key for part in other for key in part.get("required", ())}
+        for key in required & required_other:
+            mine = [part["properties"][key] for part in one if key in part.get("properties", {})]
+            yours = [part["properties"][key] for part in other if key in part.get("properties", {})]
+            if all(isinstance(part, dict) for part in mine + yours) and mine and yours:
+                flat_mine, any_mine = self._flatten(tuple(mine))
+                flat_yours, any_yours = self._flatten(tuple(yours))
+                if flat_mine is None or flat_yours is None:
+                    return True
+                scalars = _kinds(flat_mine) & _kinds(flat_yours)
+                if not any_mine and not any_yours and (not scalars or _constants_apart(flat_mine, flat_yours)):
+                    return True
+        return _closed_against(one, required_other) or _closed_against(other, required)
+
+    # --- one node for each type ---
+
+    def _by_type(self, flat: list[dict[str, Any]]) -> list[Ref]:
+        for part in flat:
+            for keyword in part:
+                if keyword in LEFT_TO_JUDGE:
+                    self._note(keyword)
+        values = _constants(flat)
+        if values is not None:
+            return self._values(flat, values)
+        kinds = _kinds(flat)
+        whole = all(key in ANNOTATIONS or key == "type" for part in flat for key in part)
+        if whole and kinds == set(TYPES):
+            return [self.anything()]
+        found: list[Ref | None] = []
+        if "object" in kinds:
+            found.append(self._object(flat))
+        if "array" in kinds:
+            found.append(self._array(flat))
+        if "string" in kinds:
+            found.append(self._string(flat))
+        if "number" in kinds:
+            found.append(self._number(flat, integer=False))
+        elif "integer" in kinds:
+            found.append(self._number(flat, integer=True))
+        if "boolean" in kinds:
+            found.append(self._rules.terminal(*_SCALARS["boolean"]))
+        if "null" in kinds:
+            found.append(self._rules.terminal(*_SCALARS["null"]))
+        return [ref for ref in found if ref is not None]
+
+    def anything(self) -> Ref:
+        """The rule of any JSON value."""
+        if "any" not in self._wide:
+            rules = self._rules
+            name = self._wide["any"] = rules.reserve()
+            text = rules.terminal(*_SCALARS["string"])
+            obj = rules.add(Obj((), ((text, name),)))
+            arr = rules.add(Arr((), name))
+            word = rules.terminal("true|false|null", "null")
+            rules.define(name, Choice((obj, arr, text, rules.terminal(*_SCALARS["number"]), word)))
+        return self._wide["any"]
+
+    def _values(self, flat: list[dict[str, Any]], values: list[Any]) -> list[Ref]:
+        values = self._allowed(flat, values)
+        texts = [value for value in values if isinstance(value, str)]
+        every = self._options.spellings and sum(map(len, texts)) <= MAX_SPELLED
+        if texts and self._options.spellings and not every:
+            self._note("enum (escaped spellings of a large one)", "less")
+        words = [lexemes.spelled(value, every) for value in texts if _sound(value)]
+        for value in values:
+            if value is None or isinstance(value, bool):
+                words.append(orjson.dumps(value).decode())
+            elif isinstance(value, int | float) and _sound(value):
+                words.append(_number_word(value))
+        plain = [orjson.dumps(value).decode() for value in values if not isinstance(value, dict | list) and _sound(value)]
+        for word in plain:
+            self._rules.literal(word)
+        refs = []
+        if words:
+            refs.append(self._rules.terminal("|".join(dict.fromkeys(words)), min(plain, key=len)))
+        for value in values:
+            if isinstance(value, dict):
+                refs.append(
+                    self._place(
+                        (self._made({"type": "object", "properties": {k: {"const": v} for k, v in value.items()},
+                                     "required": list(value), "additionalProperties": False}),)
+                    )
+                )  # fmt: skip
+            elif isinstance(value, list):
+                items = {"type": "array", "prefixItems": [{"const": v} for v in value], "items": False}
+                refs.append(self._place((self._made({**items, "minItems": len(value)}),)))
+        return refs
+
+    def _allowed(self, flat: list[dict[str, Any]], values: list[Any]) -> list[Any]:
+        keywords = {key for part in flat for key in part} - ANNOTATIONS
+        if keywords and keywords <= {"const", "enum"} and len(flat) == 1:
+            return values if _constants(flat) == values else [v for v in values if v in (_constants(flat) or [])]
+        if keywords <= {"const", "enum", "type"} and len(flat) == 1:
+            kinds = _kinds(flat)
+            return [value for value in values if _kind_of(value) & kinds]
+        shared: dict[str, Any] = {}
+        if isinstance(self._document, Mapping):
+            shared = {k: self._document[k] for k in ("$schema", "$defs", "definitions") if k in self._document}
+        try:
+            judge = Schema({**shared, "allOf": flat}).judge
+        except SchemaError:
+            self._note("enum beside a $ref")
+            return values
+        return [value for value in values if judge.is_valid(value)]
+
+    def _string(self, flat: list[dict[str, Any]]) -> Ref | None:
+        low = max((int(part.get("minLength", 0)) for part in flat), default=0)
+        highs = [int(part["maxLength"]) for part in flat if "maxLength" in part]
+        high = min(highs) if highs else None
+        if high is not None and low > high:
+            return None
+        shortest: str | None = '"' + "x" * low + '"'
+        found = [part["pattern"] for part in flat if isinstance(part.get("pattern"), str)]
+        if any("format" in part for part in flat):
+            self._note("format")
+        terms: list[str] = []
+        for pattern in dict.fromkeys(found):
+            try:
+                terms.append(f"/{patterns.over_json(pattern)}/")
+                example = patterns.shortest(pattern)
+                fits = len(terms) == 1 and low <= len(example) and (high is None or len(example) <= high)
+                shortest = orjson.dumps(example).decode() if fits else None
+            except patterns.Unsupported:
+                self._note("pattern")
+        if terms and low == 0 and high is None:
+            return self._rules.expression(" & ".join(terms), shortest)
+        if terms:
+            terms.append(f"/{lexemes.string_of_length(low, high)}/")
+            return self._rules.expression(" & ".join(terms), shortest)
+        return self._rules.terminal(lexemes.string_of_length(low, high), shortest)
+
+    def _number(self, flat: list[dict[str, Any]], integer: bool) -> Ref | None:
+        bounds = _bounds(flat)
+        if bounds is None:
+            self._note("number (unreadable bounds)")
+            bounds = {}
+        if integer:
+            self._note("integer with an exponent", "less")
+        if not bounds:
+            return self._rules.terminal(*_SCALARS["integer" if integer else "number"])
+        if integer and "multipleOf" not in bounds:
+            low, high = _whole_bounds(bounds)
+            regex = lexemes.integer_between(low, high)
+            return None if regex is None else self._rules.terminal(regex, str(_nearest_zero(low, high)))
+        self._note("bounded number (some spellings with an exponent)", "less")
+        low_value = bounds.get("minimum", bounds.get("exclusiveMinimum"))
+        high_value = bounds.get("maximum", bounds.get("exclusiveMaximum"))
+        if low_value is not None and high_value is not None and low_value > high_value:
+            return None
+        leaf = {"type": "integer" if integer else "number", **bounds, "x-guidance": {"whitespace_flexible": False}}
+        judge = Schema({k: v for k, v in leaf.items() if k != "x-guidance"}).judge
+        tries = [0, *(bounds[k] for k in bounds), *(bounds[k] + d for k in bounds for d in (0.5, -0.5, 1, -1))]
+        example = next((repr(value) for value in tries if judge.is_valid(value)), None)
+        plain = self._rules.add(Source(f"%json {orjson.dumps(leaf).decode()}", example))
+        if integer or "multipleOf" in bounds:
+            return plain
+        small = _scientific(low_value, high_value)
+        return self._rules.add(Choice((plain, self._rules.terminal(small)))) if small else plain
+
+    def _array(self, flat: list[dict[str, Any]]) -> Ref:
+        low = max((int(part.get("minItems", 0)) for part in flat), default=0)
+        highs = [int(part["maxItems"]) for part in flat if "maxItems" in part]
+        firsts: list[list[Any]] = []
+        rests: list[Any] = []
+        for part in flat:
+            prefix, rest = part.get("prefixItems", []), part.get("items", True)
+            if isinstance(rest, list):
+                prefix, rest = rest, part.get("additionalItems", True)
+            if rest is True and "unevaluatedItems" in part:
+                rest = part["unevaluatedItems"]
+            firsts.append(list(prefix))
+            rests.append(rest)
+        length = max((len(prefix) for prefix in firsts), default=0)
+        first = [
+            self._place(tuple(p[i] if i < len(p) else r for p, r in zip(firsts, rests, strict=True)))
+            for i in range(length)
+        ]
+        rest = self._place(tuple(rests)) if False not in rests else None
+        return self._rules.add(Arr(tuple(first), rest, low, min(highs) if highs else None))
+
+    def _object(self, flat: list[dict[str, Any]]) -> Ref:
+        names: dict[str, None] = {}
+        for part in flat:
+            names.update(dict.fromkeys(part.get("properties", {})))
+        required = dict.fromkeys(key for part in flat for key in _strings(part.get("required", ())))
+        names.update(required)
+        needs_by_name = [
+            (key, other)
+            for part in flat
+            for word in ("dependentRequired", "dependencies")
+            for key, found in part.get(word, {}).items()
+            if isinstance(found, list)
+            for other in found
+        ]
+        if any(isinstance(found, dict) for part in flat for found in part.get("dependencies", {}).values()):
+            self._note("dependencies")
+        names.update(dict.fromkeys(key for pair in needs_by_name for key in pair))
+        values = {key: self._value_of(flat, key) for key in names}
+        gone = {key for key, conj in values.items() if False in conj}
+        every = self._options.spellings and sum(map(len, names)) <= MAX_SPELLED
+        if names and self._options.spellings and not every:
+            self._note("properties (escaped spellings of very many keys)", "less")
+        words = {key: lexemes.spelled(key, every) for key in names if _sound(key)}
+        members = [
+            Member(
+                self._rules.terminal(words[key], orjson.dumps(key).decode()),
+                self._rules.add(None) if key in gone else self._place(values[key]),
+                key in required,
+            )
+            for key in words
+        ]
+        index = {key: i for i, key in enumerate(words)}
+        needs = tuple((index[a], index[b]) for a, b in needs_by_name if a in index and b in index)
+        others = self._others(flat, words)
+        low = max((int(part.get("minProperties", 0)) for part in flat), default=0)
+        highs = [int(part["maxProperties"]) for part in flat if "maxProperties" in part]
+        high = min(highs) if highs else None
+        if high is not None and len(required) > high:
+            return self._rules.add(None)
+        if members and others:
+            if low > max(len(required), 1):
+                self._note("minProperties")
+                low = 1
+            if high is not None:
+                self._note("maxProperties")
+                high = None
+            self._note("a repeated undeclared key")
+        elif others:
+            self._note("a repeated undeclared key")
+        if len(members) > TRACKED:
+            self._note(f"a repeated or missing key beyond the first {TRACKED}")
+        if needs and high is not None:
+            self._note("maxProperties")
+            high = None
+        ordered = self._options.order == "schema"
+        return self._rules.add(Obj(tuple(members), tuple(others), low, high, needs, ordered))
+
+    def _value_of(self, flat: list[dict[str, Any]], key: str) -> Conj:
+        """The schemas that the value of `key` must fit."""
+        out: list[Any] = []
+        for part in flat:
+            own = part.get("properties", {})
+            hit = key in own
+            if hit:
+                out.append(own[key])
+            for pattern, schema in part.get("patternProperties", {}).items():
+                if _found(pattern, key):
+                    hit = True
+                    out.append(schema)
+            if not hit:
+                out.append(self._rest(part))
+            if "propertyNames" in part and not self._names_allow(part["propertyNames"], key):
+                out.append(False)
+        return tuple(out)
+
+    def _rest(self, part: dict[str, Any]) -> Any:
+        """The schema of keys that `part` declares nowhere."""
+        if "additionalProperties" in part:
+            return part["additionalProperties"]
+        if "unevaluatedProperties" in part:
+            return part["unevaluatedProperties"]
+        return not (self._options.closed and "properties" in part)
+
+    def _names_allow(self, schema: Any, key: str) -> bool:
+        return bool(self._allowed([schema], [key])) if isinstance(schema, dict) else bool(schema)
+
+    def _others(self, flat: list[dict[str, Any]], words: Mapping[str, str]) -> list[tuple[Ref, Ref]]:
+        """Terminals of keys that are not declared, with the rules of their values."""
+        found = list(dict.fromkeys(p for part in flat for p in part.get("patternProperties", {})))
+        known: dict[str, str] = {}
+        for pattern in found:
+            try:
+                known[pattern] = f"/{patterns.over_json(pattern)}/"
+            except patterns.Unsupported:
+                self._note("patternProperties")
+        loose = len(known) < len(found) or len(found) > MOST_PATTERNS
+        if len(found) > MOST_PATTERNS:
+            self._note(f"patternProperties (more than {MOST_PATTERNS} patterns)")
+        base = [f"/{lexemes.STRING}/"]
+        for part in flat:
+            if "propertyNames" in part:
+                base += self._key_terms(part["propertyNames"])
+        if words:
+            base.append("~/(" + "|".join(words.values()) + ")/")
+        if loose:
+            ways = [schema for part in flat for schema in part.get("patternProperties", {}).values()]
+            ways += [self._rest(part) for part in flat]
+            key = self._rules.expression(" & ".join(base), None)
+            return [(key, self._rules.add(Choice(tuple(self._place((way,)) for way in ways))))]
+        out: list[tuple[Ref, Ref]] = []
+        listed = list(known)
+        for chosen in range(1 << len(listed)):
+            inside = {pattern for i, pattern in enumerate(listed) if chosen >> i & 1}
+            conj: list[Any] = []
+            for part in flat:
+                own = part.get("patternProperties", {})
+                hits = [schema for pattern, schema in own.items() if pattern in inside]
+                conj += hits or [self._rest(part)]
+            if False in conj:
+                continue
+            terms = [*base, *(known[p] if p in inside else f"~{known[p]}" for p in listed)]
+            example = self._key_example(flat, words, listed, inside)
+            out.append((self._rules.expression(" & ".join(terms), example), self._place(tuple(conj))))
+        return out
+
+    def _key_example(
+        self, flat: list[dict[str, Any]], words: Mapping[str, str], listed: list[str], inside: set[str]
+    ) -> str | None:
+        tries = [f"x{number or ''}" for number in range(20)]
+        for pattern in inside:
+            tries.insert(0, patterns.shortest(pattern))
+        names = [part["propertyNames"] for part in flat if "propertyNames" in part]
+        for key in tries:
+            fits = all(_found(pattern, key) == (pattern in inside) for pattern in listed)
+            if fits and key not in words and all(self._names_allow(schema, key) for schema in names):
+                return orjson.dumps(key).decode()
+        return None
+
+    def _key_terms(self, schema: Any) -> list[str]:
+        if schema is True or schema == {}:
+            return []
+        flat, choices = self._flatten((schema,))
+        if flat is None:
+            return ['/"/ & /x/']
+        if choices or _constants(flat) is not None:
+            values = _constants(flat)
+            if not choices and values is not None:
+                texts = [v for v in self._allowed(flat, values) if isinstance(v, str)]
+                return ["/(" + "|".join(lexemes.spelled(text, True) for text in texts) + ")/"]
+            self._note("propertyNames")
+            return []
+        low = max((int(part.get("minLength", 0)) for part in flat), default=0)
+        highs = [int(part["maxLength"]) for part in flat if "maxLength" in part]
+        terms = [f"/{lexemes.string_of_length(low, min(highs) if highs else None)}/"] if low or highs else []
+        for part in flat:
+            if isinstance(part.get("pattern"), str):
+                try:
+                    terms.append(f"/{patterns.over_json(part['pattern'])}/")
+                except patterns.Unsupported:
+                    self._note("propertyNames")
+        return terms
+
+
+def _only_object(schema: Mapping[str, Any]) -> bool:
+    return schema.get("type") in ("object", ["object"])
+
+
+def _types_of(schema: Mapping[str, Any]) -> list[str]:
+    kind = schema.get("type")
+    if kind is None:
+        return list(TYPES)
+    return [kind] if isinstance(kind, str) else list(kind)
+
+
+def _kinds(flat: Iterable[Mapping[str, Any]]) -> set[str]:
+    """Types that every schema allows; `integer` stands only where `number` does not."""
+    kinds = set(TYPES)
+    for part in flat:
+        if "type" not in part:
+            continue
+        allowed = set(_types_of(part))
+        if "number" in allowed:
+            allowed.discard("integer")
+        both = kinds & allowed
+        if ("integer" in allowed and "number" in kinds) or ("integer" in kinds and "number" in allowed):
+            both.add("integer")
+        kinds = both
+    return kinds
+
+
+def _kind_of(value: Any) -> set[str]:
+    if value is None:
+        return {"null"}
+    if isinstance(value, bool):
+        return {"boolean"}
+    if isinstance(value, int) or (isinstance(value, float) and value.is_integer()):
+        return {"integer", "number"}
+    if isinstance(value, float):
+        return {"number"}
+    return {{str: "string", list: "array", dict: "object"}[type(value)]}
+
+
+def _constants(flat: Iterable[Mapping[str, Any]]) -> list[Any] | None:
+    """The values that `enum` and `const` leave, or None where neither stands."""
+    values: list[Any] | None = None
+    for part in flat:
+        for own in ([part["const"]] if "const" in part else None, part.get("enum")):
+            if own is None:
+                continue
+            if values is None:
+                values = list(own)
+            else:
+                allowed = {orjson.dumps(value, option=orjson.OPT_SORT_KEYS) for value in own}
+                values = [v for v in values if orjson.dumps(v, option=orjson.OPT_SORT_KEYS) in allowed]
+    return values
+
+
+def _constants_apart(one: list[dict[str, Any]], other: list[dict[str, Any]]) -> bool:
+    values, more = _constants(one), _constants(other)
+    if values is None or more is None:
+        return False
+    return not {orjson.dumps(v) for v in values} & {orjson.dumps(v) for v in more}
+
+
+def _closed_against(flat: list[dict[str, Any]], keys: set[str]) -> bool:
+    """Whether some closed schema of `flat` leaves no room for one of `keys`."""
+    return any(
+        part.get("additionalProperties") is False
+        and not part.get("patternProperties")
+        and bool(keys - set(part.get("properties", {})))
+        for part in flat
+    )
+
+
+def _bounds(flat: Iterable[Mapping[str, Any]]) -> dict[str, Any] | None:
+    """The tightest bounds, as 2020-12 writes them; None where they cannot be combined."""
+    out: dict[str, Any] = {}
+    for part in flat:
+        own = {
+            k: part[k]
+            for k in ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf")
+            if k in part
+        }
+        for word, exclusive in (("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")):
+            flag = own.get(exclusive)
+            if isinstance(flag, bool):  # Draft 4: a flag beside the bound.
+                del own[exclusive]
+                if flag and word in own:
+                    own[exclusive] = own.pop(word)
+        if "multipleOf" in own and out.get("multipleOf", own["multipleOf"]) != own["multipleOf"]:
+            return None
+        for word, value in own.items():
+            if word in out and word != "multipleOf":
+                value = max(value, out[word]) if "inimum" in word else min(value, out[word])
+            out[word] = value
+    return out
+
+
+def _whole_bounds(bounds: Mapping[str, Any]) -> tuple[int | None, int | None]:
+    lows, highs = [], []
+    if "minimum" in bounds:
+        lows.append(-int(-bounds["minimum"] // 1))
+    if "exclusiveMinimum" in bounds:
+        lows.append(int(bounds["exclusiveMinimum"] // 1) + 1)
+    if "maximum" in bounds:
+        highs.append(int(bounds["maximum"] // 1))
+    if "exclusiveMaximum" in bounds:
+        highs.append(-int(-bounds["exclusiveMaximum"] // 1) - 1)
+    return max(lows) if lows else None, min(highs) if highs else None
+
+
+def _scientific(low: float | None, high: float | None) -> str | None:
+    """Numbers with an exponent that are certainly inside the bounds: tiny ones around 0, huge ones on an open side."""
+    tiny = r"[1-9](\.[0-9]+)?[eE]-0*([1-9]|[1-9][0-9]|[12][0-9]{2})"
+    huge = r"[1-9](\.[0-9]+)?[eE]\+?0*([1-9][0-9]?|1[0-9]{2})"
+    words = []
+    if (low is None or low <= 0) and (high is None or high >= 1):
+        words.append(tiny)
+    if (high is None or high >= 0) and (low is None or low <= -1):
+        words.append(f"-{tiny}")
+    if high is None and (low is None or low < 10):
+        words.append(huge)
+    if low is None and (high is None or high > -10):
+        words.append(f"-{huge}")
+    return "|".join(words) or None
+
+
+def _nearest_zero(low: int | None, high: int | None) -> int:
+    if low is not None and low > 0:
+        return low
+    return high if high is not None and high < 0 else 0
+
+
+def _number_word(value: float) -> str:
+    """The usual spellings of one number: as Python and JavaScript write it, and in full."""
+    words = [lexemes.escape(repr(value)), lexemes.escape(repr(value).replace("e+", "e"))]
+    if value == int(value):
+        words.append(("-?" if value == 0 else "") + lexemes.escape(str(int(value))) + r"(\.0+)?")
+    elif "e" not in repr(value):
+        words.append(lexemes.escape(repr(value)) + "0*")
+    return "|".join(dict.fromkeys(words))
+
+
+def _sound(value: Any) -> bool:
+    """Whether a scalar can stand in JSON text: no lone surrogate, no infinity."""
+    if isinstance(value, str):
+        return not any(0xD800 <= ord(char) <= 0xDFFF for char in value)
+    return not isinstance(value, float) or value - value == 0
+
+
+def _strings(values: Any) -> list[str]:
+    # Draft 3 wrote `required: true` inside a property.
+    return [value for value in values if isinstance(value, str)] if isinstance(values, list | tuple) else []
+
+
+def _found(pattern: str, key: str) -> bool:
+    try:
+        return Schema({"pattern": pattern}).judge.is_valid(key)
+    except SchemaError:
+        return False
