@@ -2,41 +2,25 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
-from urllib.parse import unquote
 
 import orjson
 
 from onspec.contract.schema import Schema
 from onspec.errors import LimitError, SchemaError
 from onspec.grammar import lexemes, patterns
+from onspec.grammar.conjunction import ANNOTATIONS, TYPES, Conj, Document, constants_of, kind_of, kinds_of
+from onspec.grammar.notation import JSON, Notation
 from onspec.grammar.rules import JSON_SPACING, TRACKED, Arr, Choice, Member, Obj, Pieces, Ref, Rules, Source, Spacing
 
 Order = Literal["any", "schema"]
-
-ANNOTATIONS = frozenset(
-    "$schema $id id $comment $defs definitions $anchor $dynamicAnchor $vocabulary title description default examples"
-    " example deprecated readOnly writeOnly contentEncoding contentMediaType contentSchema nullable version".split()
-)
-"""Keywords that say nothing about validity."""
 
 LEFT_TO_JUDGE = frozenset(
     "uniqueItems contains minContains maxContains if then else dependentSchemas unevaluatedItems".split()
 )
 """Keywords that no grammar here follows; the values they refuse are left to `check`."""
-
-_SCALARS = {
-    "string": (lexemes.STRING, '""'),
-    "integer": (lexemes.INTEGER, "0"),
-    "number": (lexemes.NUMBER, "0"),
-    "boolean": ("true|false", "true"),
-    "null": ("null", "null"),
-}
-
-TYPES = ("object", "array", "string", "number", "boolean", "null")
 
 MAX_ALTERNATIVES = 256
 """Alternatives that a product of `anyOf`s under one schema may grow to; further ones are left to the judge."""
@@ -50,7 +34,6 @@ MAX_DEPTH = 200
 MOST_PATTERNS = 3
 """`patternProperties` of one object up to which a key that fits several gets the schemas of all."""
 
-_REMOTE = "is outside the schema; a remote $ref is never fetched"
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,22 +118,24 @@ def compile_exact(
     return Exact(rules.write([start], alive), start, compiler.inexact, short.get(start), rules.pieces(start, alive, short))
 
 
-Conj = tuple[Any, ...]
-"""Schemas that all hold at one place."""
-
-
 class SchemaRules:
     """Adds schemas to a set of rules."""
 
-    def __init__(self, rules: Rules, options: Options) -> None:
+    def __init__(self, rules: Rules, options: Options, notation: Notation = JSON) -> None:
         self._rules = rules
+        self._notation = notation
+        self._scalars = {
+            "string": (notation.string(), notation.example("")),
+            "integer": (f"/{lexemes.INTEGER}/", "0"),
+            "number": (f"/{lexemes.NUMBER}/", "0"),
+            "boolean": (f"/{notation.true}|{notation.false}/", notation.true),
+            "null": (f"/{notation.null}/", notation.null),
+        }
         self._options = options
         self._notes: dict[Inexact, None] = {}
-        self._document: Any = True
-        self._siblings = True
+        self._document = Document(True, self.note)
         self._memo: dict[tuple[int, ...], Ref] = {}
-        self._keep: list[Any] = []
-        self._anchors: dict[str, Any] | None = None
+        self._keep: list[Document] = []
         self._wide: dict[str, Ref] = {}
         self._depth = 0
 
@@ -162,30 +147,23 @@ class SchemaRules:
     def add(self, document: Mapping[str, Any] | bool, root: str | None = None) -> Ref:
         """Add one schema document; the answer is the rule of its values."""
         Schema(document if isinstance(document, bool) else dict(document))
-        self._document = document
-        self._keep.append(document)
-        self._anchors = None
+        self._keep.append(self._document)
+        self._document = Document(document, self.note)
         self._memo = {}
-        draft = document.get("$schema", "") if isinstance(document, Mapping) else ""
-        self._siblings = not re.search(r"draft-0[3467]", draft if isinstance(draft, str) else "")
         conj: Conj = (document,)
         if root is not None:
-            conj = (document, self._made({"type": root}))
+            conj = (document, self._document.made({"type": root}))
         try:
-            return self._place(conj)
+            return self.place(conj)
         except RecursionError:
             raise LimitError("the schema is nested too deeply for a grammar") from None
 
     # --- what holds at one place ---
 
-    def _made(self, schema: dict[str, Any]) -> dict[str, Any]:
-        self._keep.append(schema)
-        return schema
-
-    def _note(self, keyword: str, effect: Literal["more", "less"] = "more") -> None:
+    def note(self, keyword: str, effect: Literal["more", "less"] = "more") -> None:
         self._notes[Inexact(keyword, effect)] = None
 
-    def _place(self, conj: Conj) -> Ref:
+    def place(self, conj: Conj) -> Ref:
         plain = tuple(part for part in conj if part is not True and part != {})
         if len(plain) == 1 and isinstance(plain[0], dict):
             short = self._scalar(plain[0])
@@ -212,18 +190,18 @@ class SchemaRules:
         ):
             return None
         if kind == "integer":
-            self._note("integer with an exponent", "less")
-        return self._rules.terminal(*_SCALARS[kind]) if kind in _SCALARS else None
+            self.note("integer with an exponent", "less")
+        return self._rules.expression(*self._scalars[kind]) if kind in self._scalars else None
 
     def _define(self, name: Ref, conj: Conj) -> None:
-        flat, choices = self._flatten(conj)
+        flat, choices = self._document.flatten(conj)
         if flat is None:
             self._rules.define(name, None)
             return
         if choices:
             self._rules.define(name, self._choice(flat, choices))
             return
-        parts = self._by_type(flat)
+        parts = self.by_type(flat)
         self._rules.define(name, Choice(tuple(parts)) if parts else None)
 
     def _choice(self, flat: list[dict[str, Any]], choices: list[list[Any]]) -> Choice:
@@ -234,173 +212,22 @@ class SchemaRules:
         for choice in choices:
             size *= max(len(choice), 1)
         if size > MAX_ALTERNATIVES:
-            self._note("anyOf (too many combinations)")
+            self.note("anyOf (too many combinations)")
             later = []
-        kept = [self._made({"anyOf": choice}) for choice in later]
-        return Choice(tuple(self._place((*base, *kept, alternative)) for alternative in first))
-
-    def _flatten(self, conj: Conj) -> tuple[list[dict[str, Any]] | None, list[list[Any]]]:
-        """The schemas of `conj` without `$ref` and `allOf`, and the lists of alternatives among them."""
-        flat: list[dict[str, Any]] = []
-        choices: list[list[Any]] = []
-        seen: set[int] = set()
-        todo = list(reversed(conj))
-        while todo:
-            part = todo.pop()
-            if part is True or id(part) in seen:
-                continue
-            if part is False:
-                return None, []
-            if not isinstance(part, Mapping):
-                raise SchemaError("a subschema is an object or a boolean")
-            seen.add(id(part))
-            reference = part.get("$ref", part.get("$dynamicRef", part.get("$recursiveRef")))
-            if isinstance(reference, str):
-                todo.append(self._resolve(reference))
-                if not self._siblings:
-                    continue
-            plain = dict(part)
-            for combined in plain.pop("allOf", ()):
-                todo.append(combined)
-            for keyword in ("anyOf", "oneOf"):
-                if keyword in plain:
-                    alternatives = plain.pop(keyword)
-                    if keyword == "oneOf" and not self._apart(alternatives):
-                        self._note("oneOf")
-                    choices.append(list(alternatives))
-            for keyword in ("$ref", "$dynamicRef", "$recursiveRef"):
-                plain.pop(keyword, None)
-            if not self._negation(plain):
-                return None, []
-            if plain:
-                flat.append(self._cached(part, plain))
-        return flat, choices
-
-    def _cached(self, part: Mapping[str, Any], plain: dict[str, Any]) -> dict[str, Any]:
-        # A schema that lost nothing keeps its identity, so that rules made from it are found again.
-        return part if isinstance(part, dict) and plain == part else self._made(plain)
-
-    def _negation(self, plain: dict[str, Any]) -> bool:
-        """Work a `not` into the schema where that is exact; False where it refuses everything."""
-        if "not" not in plain:
-            return True
-        negated = plain["not"]
-        if negated is False:
-            del plain["not"]
-            return True
-        if negated is True or negated == {}:
-            return False
-        if "enum" in plain or "const" in plain:
-            return True
-        meaning = {key: value for key, value in negated.items() if key not in ANNOTATIONS}
-        if set(meaning) == {"required"} and len(meaning["required"]) == 1 and _only_object(plain):
-            key = meaning["required"][0]
-            del plain["not"]
-            plain["properties"] = {**plain.get("properties", {}), key: False}
-            return True
-        if set(meaning) == {"type"} and isinstance(meaning["type"], str | list):
-            gone = {meaning["type"]} if isinstance(meaning["type"], str) else set(meaning["type"])
-            if "integer" not in gone:
-                del plain["not"]
-                plain["type"] = [kind for kind in _types_of(plain) if kind not in gone]
-                return True
-        self._note("not")
-        del plain["not"]
-        return True
-
-    def _resolve(self, reference: str) -> Any:
-        base = ""
-        if isinstance(self._document, Mapping):
-            base = str(self._document.get("$id", self._document.get("id", "")))
-        if base and reference.startswith(base.rstrip("#")):
-            reference = reference[len(base.rstrip("#")) :] or "#"
-        if reference in ("#", ""):
-            return self._document
-        if not reference.startswith("#"):
-            found = self._anchored().get(reference)
-            if found is None:
-                raise SchemaError(f"$ref {reference!r} {_REMOTE}")
-            return found
-        if not reference.startswith("#/"):
-            found = self._anchored().get(reference)
-            if found is None:
-                raise SchemaError(f"$ref {reference!r} names no anchor of the schema")
-            return found
-        here: Any = self._document
-        for raw in reference[2:].split("/"):
-            step = unquote(raw).replace("~1", "/").replace("~0", "~")
-            try:
-                here = here[int(step)] if isinstance(here, list) else here[step]
-            except (KeyError, IndexError, ValueError, TypeError):
-                raise SchemaError(f"$ref {reference!r} points at nothing in the schema") from None
-        return here
-
-    def _anchored(self) -> dict[str, Any]:
-        if self._anchors is None:
-            self._anchors = {}
-            todo: list[Any] = [self._document]
-            while todo:
-                here = todo.pop()
-                if isinstance(here, Mapping):
-                    for word in ("$anchor", "$dynamicAnchor"):
-                        if isinstance(here.get(word), str):
-                            self._anchors.setdefault(f"#{here[word]}", here)
-                    for word in ("$id", "id"):
-                        if isinstance(here.get(word), str):
-                            self._anchors.setdefault(here[word], here)
-                    todo += here.values()
-                elif isinstance(here, list):
-                    todo += here
-        return self._anchors
-
-    def _apart(self, alternatives: Iterable[Any]) -> bool:
-        """Whether no value can fit two of the alternatives, so that `oneOf` means `anyOf`."""
-        known = []
-        for alternative in alternatives:
-            flat, choices = self._flatten((alternative,))
-            if flat is None:
-                continue
-            if choices:
-                return False
-            known.append(flat)
-        return all(self._differ(one, other) for i, one in enumerate(known) for other in known[:i])
-
-    def _differ(self, one: list[dict[str, Any]], other: list[dict[str, Any]]) -> bool:
-        kinds, others = _kinds(one), _kinds(other)
-        common = kinds & others
-        if not common:
-            return True
-        values, more = _constants(one), _constants(other)
-        if values is not None and more is not None:
-            return not {orjson.dumps(v) for v in values} & {orjson.dumps(v) for v in more}
-        if common != {"object"}:
-            return False
-        required = {key for part in one for key in part.get("required", ())}
-        required_other = {key for part in other for key in part.get("required", ())}
-        for key in required & required_other:
-            mine = [part["properties"][key] for part in one if key in part.get("properties", {})]
-            yours = [part["properties"][key] for part in other if key in part.get("properties", {})]
-            if all(isinstance(part, dict) for part in mine + yours) and mine and yours:
-                flat_mine, any_mine = self._flatten(tuple(mine))
-                flat_yours, any_yours = self._flatten(tuple(yours))
-                if flat_mine is None or flat_yours is None:
-                    return True
-                scalars = _kinds(flat_mine) & _kinds(flat_yours)
-                if not any_mine and not any_yours and (not scalars or _constants_apart(flat_mine, flat_yours)):
-                    return True
-        return _closed_against(one, required_other) or _closed_against(other, required)
+        kept = [self._document.made({"anyOf": choice}) for choice in later]
+        return Choice(tuple(self.place((*base, *kept, alternative)) for alternative in first))
 
     # --- one node for each type ---
 
-    def _by_type(self, flat: list[dict[str, Any]]) -> list[Ref]:
+    def by_type(self, flat: list[dict[str, Any]]) -> list[Ref]:
         for part in flat:
             for keyword in part:
                 if keyword in LEFT_TO_JUDGE:
-                    self._note(keyword)
-        values = _constants(flat)
+                    self.note(keyword)
+        values = constants_of(flat)
         if values is not None:
             return self._values(flat, values)
-        kinds = _kinds(flat)
+        kinds = kinds_of(flat)
         whole = all(key in ANNOTATIONS or key == "type" for part in flat for key in part)
         if whole and kinds == set(TYPES):
             return [self.anything()]
@@ -416,9 +243,9 @@ class SchemaRules:
         elif "integer" in kinds:
             found.append(self._number(flat, integer=True))
         if "boolean" in kinds:
-            found.append(self._rules.terminal(*_SCALARS["boolean"]))
+            found.append(self._rules.expression(*self._scalars["boolean"]))
         if "null" in kinds:
-            found.append(self._rules.terminal(*_SCALARS["null"]))
+            found.append(self._rules.expression(*self._scalars["null"]))
         return [ref for ref in found if ref is not None]
 
     def anything(self) -> Ref:
@@ -426,11 +253,13 @@ class SchemaRules:
         if "any" not in self._wide:
             rules = self._rules
             name = self._wide["any"] = rules.reserve()
-            text = rules.terminal(*_SCALARS["string"])
-            obj = rules.add(Obj((), ((text, name),)))
+            text = rules.expression(*self._scalars["string"])
+            key = rules.expression(self._notation.any_key(), self._notation.key_example("x"))
+            obj = rules.add(Obj((), ((key, name),)))
             arr = rules.add(Arr((), name))
-            word = rules.terminal("true|false|null", "null")
-            rules.define(name, Choice((obj, arr, text, rules.terminal(*_SCALARS["number"]), word)))
+            known = self._notation
+            word = rules.terminal(f"{known.true}|{known.false}|{known.null}", known.null)
+            rules.define(name, Choice((obj, arr, text, rules.expression(*self._scalars["number"]), word)))
         return self._wide["any"]
 
     def _values(self, flat: list[dict[str, Any]], values: list[Any]) -> list[Ref]:
@@ -438,14 +267,16 @@ class SchemaRules:
         texts = [value for value in values if isinstance(value, str)]
         every = self._options.spellings and sum(map(len, texts)) <= MAX_SPELLED
         if texts and self._options.spellings and not every:
-            self._note("enum (escaped spellings of a large one)", "less")
-        words = [lexemes.spelled(value, every) for value in texts if _sound(value)]
+            self.note("enum (escaped spellings of a large one)", "less")
+        known = self._notation
+        words = [known.spelled(value, every) for value in texts if _sound(value)]
+        constant = {None: known.null, True: known.true, False: known.false}
         for value in values:
             if value is None or isinstance(value, bool):
-                words.append(orjson.dumps(value).decode())
+                words.append(constant[value])
             elif isinstance(value, int | float) and _sound(value):
                 words.append(_number_word(value))
-        plain = [orjson.dumps(value).decode() for value in values if not isinstance(value, dict | list) and _sound(value)]
+        plain = [self._plain(value) for value in values if not isinstance(value, dict | list) and _sound(value)]
         for word in plain:
             self._rules.literal(word)
         refs = []
@@ -454,30 +285,39 @@ class SchemaRules:
         for value in values:
             if isinstance(value, dict):
                 refs.append(
-                    self._place(
-                        (self._made({"type": "object", "properties": {k: {"const": v} for k, v in value.items()},
+                    self.place(
+                        (self._document.made({"type": "object", "properties": {k: {"const": v} for k, v in value.items()},
                                      "required": list(value), "additionalProperties": False}),)
                     )
                 )  # fmt: skip
             elif isinstance(value, list):
                 items = {"type": "array", "prefixItems": [{"const": v} for v in value], "items": False}
-                refs.append(self._place((self._made({**items, "minItems": len(value)}),)))
+                refs.append(self.place((self._document.made({**items, "minItems": len(value)}),)))
         return refs
+
+    def _plain(self, value: Any) -> str:
+        if isinstance(value, str):
+            return self._notation.example(value)
+        if value is None or isinstance(value, bool):
+            known = self._notation
+            return known.null if value is None else known.true if value else known.false
+        return orjson.dumps(value).decode()
 
     def _allowed(self, flat: list[dict[str, Any]], values: list[Any]) -> list[Any]:
         keywords = {key for part in flat for key in part} - ANNOTATIONS
         if keywords and keywords <= {"const", "enum"} and len(flat) == 1:
-            return values if _constants(flat) == values else [v for v in values if v in (_constants(flat) or [])]
+            return values if constants_of(flat) == values else [v for v in values if v in (constants_of(flat) or [])]
         if keywords <= {"const", "enum", "type"} and len(flat) == 1:
-            kinds = _kinds(flat)
-            return [value for value in values if _kind_of(value) & kinds]
+            kinds = kinds_of(flat)
+            return [value for value in values if kind_of(value) & kinds]
         shared: dict[str, Any] = {}
-        if isinstance(self._document, Mapping):
-            shared = {k: self._document[k] for k in ("$schema", "$defs", "definitions") if k in self._document}
+        whole = self._document.schema
+        if isinstance(whole, Mapping):
+            shared = {k: whole[k] for k in ("$schema", "$defs", "definitions") if k in whole}
         try:
             judge = Schema({**shared, "allOf": flat}).judge
         except SchemaError:
-            self._note("enum beside a $ref")
+            self.note("enum beside a $ref")
             return values
         return [value for value in values if judge.is_valid(value)]
 
@@ -487,40 +327,43 @@ class SchemaRules:
         high = min(highs) if highs else None
         if high is not None and low > high:
             return None
-        shortest: str | None = '"' + "x" * low + '"'
+        shortest: str | None = self._notation.example("x" * low)
         found = [part["pattern"] for part in flat if isinstance(part.get("pattern"), str)]
         if any("format" in part for part in flat):
-            self._note("format")
+            self.note("format")
         terms: list[str] = []
         for pattern in dict.fromkeys(found):
             try:
-                terms.append(f"/{patterns.over_json(pattern)}/")
+                matching = self._notation.matching(pattern)
+                if matching is None:
+                    self.note("pattern")
+                    continue
+                terms.append(matching)
                 example = patterns.shortest(pattern)
                 fits = len(terms) == 1 and low <= len(example) and (high is None or len(example) <= high)
-                shortest = orjson.dumps(example).decode() if fits else None
+                shortest = self._notation.example(example) if fits else None
             except patterns.Unsupported:
-                self._note("pattern")
+                self.note("pattern")
         if terms and low == 0 and high is None:
             return self._rules.expression(" & ".join(terms), shortest)
-        if terms:
-            terms.append(f"/{lexemes.string_of_length(low, high)}/")
-            return self._rules.expression(" & ".join(terms), shortest)
-        return self._rules.terminal(lexemes.string_of_length(low, high), shortest)
+        if (low or high is not None) and not self._notation.is_json:
+            self.note("minLength, maxLength")
+        return self._rules.expression(" & ".join([*terms, self._notation.string(low, high)]), shortest)
 
     def _number(self, flat: list[dict[str, Any]], integer: bool) -> Ref | None:
         bounds = _bounds(flat)
         if bounds is None:
-            self._note("number (unreadable bounds)")
+            self.note("number (unreadable bounds)")
             bounds = {}
         if integer:
-            self._note("integer with an exponent", "less")
+            self.note("integer with an exponent", "less")
         if not bounds:
-            return self._rules.terminal(*_SCALARS["integer" if integer else "number"])
+            return self._rules.expression(*self._scalars["integer" if integer else "number"])
         if integer and "multipleOf" not in bounds:
             low, high = _whole_bounds(bounds)
             regex = lexemes.integer_between(low, high)
             return None if regex is None else self._rules.terminal(regex, str(_nearest_zero(low, high)))
-        self._note("bounded number (some spellings with an exponent)", "less")
+        self.note("bounded number (some spellings with an exponent)", "less")
         low_value = bounds.get("minimum", bounds.get("exclusiveMinimum"))
         high_value = bounds.get("maximum", bounds.get("exclusiveMaximum"))
         if low_value is not None and high_value is not None and low_value > high_value:
@@ -550,10 +393,10 @@ class SchemaRules:
             rests.append(rest)
         length = max((len(prefix) for prefix in firsts), default=0)
         first = [
-            self._place(tuple(p[i] if i < len(p) else r for p, r in zip(firsts, rests, strict=True)))
+            self.place(tuple(p[i] if i < len(p) else r for p, r in zip(firsts, rests, strict=True)))
             for i in range(length)
         ]
-        rest = self._place(tuple(rests)) if False not in rests else None
+        rest = self.place(tuple(rests)) if False not in rests else None
         return self._rules.add(Arr(tuple(first), rest, low, min(highs) if highs else None))
 
     def _object(self, flat: list[dict[str, Any]]) -> Ref:
@@ -571,18 +414,18 @@ class SchemaRules:
             for other in found
         ]
         if any(isinstance(found, dict) for part in flat for found in part.get("dependencies", {}).values()):
-            self._note("dependencies")
+            self.note("dependencies")
         names.update(dict.fromkeys(key for pair in needs_by_name for key in pair))
-        values = {key: self._value_of(flat, key) for key in names}
+        values = {key: self.value_of(flat, key) for key in names}
         gone = {key for key, conj in values.items() if False in conj}
         every = self._options.spellings and sum(map(len, names)) <= MAX_SPELLED
         if names and self._options.spellings and not every:
-            self._note("properties (escaped spellings of very many keys)", "less")
-        words = {key: lexemes.spelled(key, every) for key in names if _sound(key)}
+            self.note("properties (escaped spellings of very many keys)", "less")
+        words = {key: self._notation.key(key, every) for key in names if _sound(key)}
         members = [
             Member(
-                self._rules.terminal(words[key], orjson.dumps(key).decode()),
-                self._rules.add(None) if key in gone else self._place(values[key]),
+                self._rules.terminal(words[key], self._notation.key_example(key)),
+                self._rules.add(None) if key in gone else self.place(values[key]),
                 key in required,
             )
             for key in words
@@ -597,23 +440,23 @@ class SchemaRules:
             return self._rules.add(None)
         if members and others:
             if low > max(len(required), 1):
-                self._note("minProperties")
+                self.note("minProperties")
                 low = 1
             if high is not None:
-                self._note("maxProperties")
+                self.note("maxProperties")
                 high = None
-            self._note("a repeated undeclared key")
+            self.note("a repeated undeclared key")
         elif others:
-            self._note("a repeated undeclared key")
+            self.note("a repeated undeclared key")
         if len(members) > TRACKED:
-            self._note(f"a repeated or missing key beyond the first {TRACKED}")
+            self.note(f"a repeated or missing key beyond the first {TRACKED}")
         if needs and high is not None:
-            self._note("maxProperties")
+            self.note("maxProperties")
             high = None
         ordered = self._options.order == "schema"
         return self._rules.add(Obj(tuple(members), tuple(others), low, high, needs, ordered))
 
-    def _value_of(self, flat: list[dict[str, Any]], key: str) -> Conj:
+    def value_of(self, flat: list[dict[str, Any]], key: str) -> Conj:
         """The schemas that the value of `key` must fit."""
         out: list[Any] = []
         for part in flat:
@@ -645,18 +488,21 @@ class SchemaRules:
     def _others(self, flat: list[dict[str, Any]], words: Mapping[str, str]) -> list[tuple[Ref, Ref]]:
         """Terminals of keys that are not declared, with the rules of their values."""
         found = list(dict.fromkeys(p for part in flat for p in part.get("patternProperties", {})))
+        if not self._notation.is_json and (found or any("propertyNames" in part for part in flat)):
+            self.note("patternProperties, propertyNames")
+            found = []
         known: dict[str, str] = {}
         for pattern in found:
             try:
-                known[pattern] = f"/{patterns.over_json(pattern)}/"
+                known[pattern] = f'/"{patterns.containing(pattern)}"/'
             except patterns.Unsupported:
-                self._note("patternProperties")
+                self.note("patternProperties")
         loose = len(known) < len(found) or len(found) > MOST_PATTERNS
         if len(found) > MOST_PATTERNS:
-            self._note(f"patternProperties (more than {MOST_PATTERNS} patterns)")
-        base = [f"/{lexemes.STRING}/"]
+            self.note(f"patternProperties (more than {MOST_PATTERNS} patterns)")
+        base = [self._notation.any_key()]
         for part in flat:
-            if "propertyNames" in part:
+            if "propertyNames" in part and self._notation.is_json:
                 base += self._key_terms(part["propertyNames"])
         if words:
             base.append("~/(" + "|".join(words.values()) + ")/")
@@ -664,7 +510,7 @@ class SchemaRules:
             ways = [schema for part in flat for schema in part.get("patternProperties", {}).values()]
             ways += [self._rest(part) for part in flat]
             key = self._rules.expression(" & ".join(base), None)
-            return [(key, self._rules.add(Choice(tuple(self._place((way,)) for way in ways))))]
+            return [(key, self._rules.add(Choice(tuple(self.place((way,)) for way in ways))))]
         out: list[tuple[Ref, Ref]] = []
         listed = list(known)
         for chosen in range(1 << len(listed)):
@@ -678,7 +524,7 @@ class SchemaRules:
                 continue
             terms = [*base, *(known[p] if p in inside else f"~{known[p]}" for p in listed)]
             example = self._key_example(flat, words, listed, inside)
-            out.append((self._rules.expression(" & ".join(terms), example), self._place(tuple(conj))))
+            out.append((self._rules.expression(" & ".join(terms), example), self.place(tuple(conj))))
         return out
 
     def _key_example(
@@ -691,21 +537,21 @@ class SchemaRules:
         for key in tries:
             fits = all(_found(pattern, key) == (pattern in inside) for pattern in listed)
             if fits and key not in words and all(self._names_allow(schema, key) for schema in names):
-                return orjson.dumps(key).decode()
+                return self._notation.key_example(key)
         return None
 
     def _key_terms(self, schema: Any) -> list[str]:
         if schema is True or schema == {}:
             return []
-        flat, choices = self._flatten((schema,))
+        flat, choices = self._document.flatten((schema,))
         if flat is None:
             return ['/"/ & /x/']
-        if choices or _constants(flat) is not None:
-            values = _constants(flat)
+        if choices or constants_of(flat) is not None:
+            values = constants_of(flat)
             if not choices and values is not None:
                 texts = [v for v in self._allowed(flat, values) if isinstance(v, str)]
                 return ["/(" + "|".join(lexemes.spelled(text, True) for text in texts) + ")/"]
-            self._note("propertyNames")
+            self.note("propertyNames")
             return []
         low = max((int(part.get("minLength", 0)) for part in flat), default=0)
         highs = [int(part["maxLength"]) for part in flat if "maxLength" in part]
@@ -713,81 +559,10 @@ class SchemaRules:
         for part in flat:
             if isinstance(part.get("pattern"), str):
                 try:
-                    terms.append(f"/{patterns.over_json(part['pattern'])}/")
+                    terms.append(f'/"{patterns.containing(part["pattern"])}"/')
                 except patterns.Unsupported:
-                    self._note("propertyNames")
+                    self.note("propertyNames")
         return terms
-
-
-def _only_object(schema: Mapping[str, Any]) -> bool:
-    return schema.get("type") in ("object", ["object"])
-
-
-def _types_of(schema: Mapping[str, Any]) -> list[str]:
-    kind = schema.get("type")
-    if kind is None:
-        return list(TYPES)
-    return [kind] if isinstance(kind, str) else list(kind)
-
-
-def _kinds(flat: Iterable[Mapping[str, Any]]) -> set[str]:
-    """Types that every schema allows; `integer` stands only where `number` does not."""
-    kinds = set(TYPES)
-    for part in flat:
-        if "type" not in part:
-            continue
-        allowed = set(_types_of(part))
-        if "number" in allowed:
-            allowed.discard("integer")
-        both = kinds & allowed
-        if ("integer" in allowed and "number" in kinds) or ("integer" in kinds and "number" in allowed):
-            both.add("integer")
-        kinds = both
-    return kinds
-
-
-def _kind_of(value: Any) -> set[str]:
-    if value is None:
-        return {"null"}
-    if isinstance(value, bool):
-        return {"boolean"}
-    if isinstance(value, int) or (isinstance(value, float) and value.is_integer()):
-        return {"integer", "number"}
-    if isinstance(value, float):
-        return {"number"}
-    return {{str: "string", list: "array", dict: "object"}[type(value)]}
-
-
-def _constants(flat: Iterable[Mapping[str, Any]]) -> list[Any] | None:
-    """The values that `enum` and `const` leave, or None where neither stands."""
-    values: list[Any] | None = None
-    for part in flat:
-        for own in ([part["const"]] if "const" in part else None, part.get("enum")):
-            if own is None:
-                continue
-            if values is None:
-                values = list(own)
-            else:
-                allowed = {orjson.dumps(value, option=orjson.OPT_SORT_KEYS) for value in own}
-                values = [v for v in values if orjson.dumps(v, option=orjson.OPT_SORT_KEYS) in allowed]
-    return values
-
-
-def _constants_apart(one: list[dict[str, Any]], other: list[dict[str, Any]]) -> bool:
-    values, more = _constants(one), _constants(other)
-    if values is None or more is None:
-        return False
-    return not {orjson.dumps(v) for v in values} & {orjson.dumps(v) for v in more}
-
-
-def _closed_against(flat: list[dict[str, Any]], keys: set[str]) -> bool:
-    """Whether some closed schema of `flat` leaves no room for one of `keys`."""
-    return any(
-        part.get("additionalProperties") is False
-        and not part.get("patternProperties")
-        and bool(keys - set(part.get("properties", {})))
-        for part in flat
-    )
 
 
 def _bounds(flat: Iterable[Mapping[str, Any]]) -> dict[str, Any] | None:
@@ -850,8 +625,9 @@ def _nearest_zero(low: int | None, high: int | None) -> int:
 
 
 def _number_word(value: float) -> str:
-    """The usual spellings of one number: as Python and JavaScript write it, and in full."""
-    words = [lexemes.escape(repr(value)), lexemes.escape(repr(value).replace("e+", "e"))]
+    """The usual spellings of one number: as serializers write it, and in full."""
+    forms = (repr(value), repr(value).replace("e+", "e"), orjson.dumps(value).decode())
+    words = [lexemes.escape(form) for form in forms]
     if value == int(value):
         words.append(("-?" if value == 0 else "") + lexemes.escape(str(int(value))) + r"(\.0+)?")
     elif "e" not in repr(value):

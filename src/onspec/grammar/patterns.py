@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
+from collections.abc import Callable
 from functools import lru_cache
 from re import _constants as ops  # type: ignore[attr-defined]
 from re import _parser as parser  # type: ignore[attr-defined]
@@ -31,6 +32,7 @@ _CLASSES: dict[Any, Ranges] = {
     ops.CATEGORY_NOT_SPACE: lexemes.without(lexemes.SCALARS, _SPACE),
 }
 _ANY_TEXT = f"{lexemes.UNIT}*"
+_Encoder = Callable[[Ranges], str]
 _NAMED = re.compile(r"\(\?<(?![=!])")
 
 
@@ -39,17 +41,23 @@ class Unsupported(Exception):
 
 
 @lru_cache(maxsize=1024)
-def over_json(pattern: str) -> str:
-    """The JSON strings (quotes included) whose decoded text holds a match of the ECMA-262 `pattern` somewhere.
+def containing(pattern: str, escaped: bool = True) -> str:
+    """The texts that hold a match of the ECMA-262 `pattern` somewhere.
+
+    Args:
+        pattern: As in a schema's `pattern`.
+        escaped: Whether the text is written inside a JSON string, in any spelling, or raw.
 
     Raises:
         Unsupported: The pattern cannot be expressed.
     """
+    one = lexemes.encoded if escaped else lexemes.char_class
+    anything = _ANY_TEXT if escaped else "(?s:.*)"
     try:
-        branches = [_anchored(branch) for branch in _branches(_parsed(pattern))]
+        branches = [_anchored(branch, one, anything) for branch in _branches(_parsed(pattern))]
     except RecursionError:
         raise Unsupported("nested too deeply") from None
-    return '"(' + "|".join(branches) + ')"'
+    return "(" + "|".join(branches) + ")"
 
 
 @lru_cache(maxsize=1024)
@@ -142,7 +150,7 @@ def _has_anchor(items: list[Any]) -> bool:
     return False
 
 
-def _anchored(items: list[Any]) -> str:
+def _anchored(items: list[Any], one: _Encoder, anything: str) -> str:
     start = end = False
     while items and items[0][0] is ops.AT and items[0][1] in (ops.AT_BEGINNING, ops.AT_BEGINNING_STRING):
         start, items = True, items[1:]
@@ -152,7 +160,7 @@ def _anchored(items: list[Any]) -> str:
         items = [_fewest(items[0]), *items[1:]]
     if not end and items:
         items = [*items[:-1], _fewest(items[-1])]
-    return ("" if start else _ANY_TEXT) + _sequence(items) + ("" if end else _ANY_TEXT)
+    return ("" if start else anything) + _sequence(items, one) + ("" if end else anything)
 
 
 def _fewest(item: Any) -> Any:
@@ -160,32 +168,28 @@ def _fewest(item: Any) -> Any:
     return (op, (value[0], value[0], value[2])) if op in (ops.MAX_REPEAT, ops.MIN_REPEAT) else item
 
 
-def _sequence(items: list[Any]) -> str:
-    return "".join(_item(op, value) for op, value in items)
+def _sequence(items: list[Any], one: _Encoder) -> str:
+    return "".join(_item(op, value, one) for op, value in items)
 
 
-def _item(op: Any, value: Any) -> str:
+def _item(op: Any, value: Any, one: _Encoder) -> str:
     if op is ops.BRANCH:
-        return "(" + "|".join(_sequence(list(branch)) for branch in value[1]) + ")"
+        return "(" + "|".join(_sequence(list(branch), one) for branch in value[1]) + ")"
     if op is ops.SUBPATTERN:
         if value[1] or value[2]:
             raise Unsupported("flags")
-        return "(" + _sequence(list(value[3])) + ")"
+        return "(" + _sequence(list(value[3]), one) + ")"
     if op in (ops.MAX_REPEAT, ops.MIN_REPEAT):
         low, high, body = value
         if high == 0:
             return ""
         if low > MAX_REPEAT or (high is not ops.MAXREPEAT and high > MAX_REPEAT):
             raise Unsupported("a repetition bound")
-        return f"({_sequence(list(body))}){{{low},{'' if high is ops.MAXREPEAT else high}}}"
-    return _one(_ranges_of(op, value))
-
-
-def _one(ranges: Ranges) -> str:
-    clean = lexemes.without(ranges, ((0xD800, 0xDFFF),))
+        return f"({_sequence(list(body), one)}){{{low},{'' if high is ops.MAXREPEAT else high}}}"
+    clean = lexemes.without(_ranges_of(op, value), ((0xD800, 0xDFFF),))
     if not clean:
         raise Unsupported("an empty class")
-    return lexemes.encoded(clean)
+    return one(clean)
 
 
 def _class(items: list[Any]) -> Ranges:
