@@ -13,7 +13,7 @@ from onspec.errors import LimitError, SchemaError
 from onspec.grammar import lexemes, patterns
 from onspec.grammar.conjunction import ANNOTATIONS, TYPES, Conj, Document, constants_of, kind_of, kinds_of
 from onspec.grammar.notation import JSON, Notation
-from onspec.grammar.rules import JSON_SPACING, TRACKED, Arr, Choice, Member, Obj, Pieces, Ref, Rules, Source, Spacing
+from onspec.grammar.rules import JSON_SPACING, TRACKED, Arr, Choice, Marks, Member, Obj, Pieces, Ref, Rules, Source, Spacing
 
 Order = Literal["any", "schema"]
 
@@ -118,6 +118,25 @@ def compile_exact(
     return Exact(rules.write([start], alive), start, compiler.inexact, short.get(start), rules.pieces(start, alive, short))
 
 
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What an object's schemas say of its declared keys.
+
+    Attributes:
+        values: Schemas of the value, by key; a key whose value admits nothing may not stand.
+        required: Keys that must stand.
+        needs: Pairs: where the first stands, the second must.
+        low: Fewest entries.
+        high: Most entries, or None.
+    """
+
+    values: Mapping[str, Conj]
+    required: frozenset[str]
+    needs: tuple[tuple[str, str], ...]
+    low: int
+    high: int | None
+
+
 class SchemaRules:
     """Adds schemas to a set of rules."""
 
@@ -144,15 +163,26 @@ class SchemaRules:
         """What could not be followed exactly so far."""
         return tuple(self._notes)
 
-    def add(self, document: Mapping[str, Any] | bool, root: str | None = None) -> Ref:
-        """Add one schema document; the answer is the rule of its values."""
+    def open(self, document: Mapping[str, Any] | bool, root: str | None = None) -> Conj:
+        """Turn to another document; the answer is what its whole value must fit.
+
+        Raises:
+            SchemaError: It is no JSON Schema.
+        """
         Schema(document if isinstance(document, bool) else dict(document))
         self._keep.append(self._document)
         self._document = Document(document, self.note)
         self._memo = {}
-        conj: Conj = (document,)
-        if root is not None:
-            conj = (document, self._document.made({"type": root}))
+        return (document,) if root is None else (document, self._document.made({"type": root}))
+
+    @property
+    def document(self) -> Document:
+        """The document at hand."""
+        return self._document
+
+    def add(self, document: Mapping[str, Any] | bool, root: str | None = None) -> Ref:
+        """Add one schema document; the answer is the rule of its values."""
+        conj = self.open(document, root)
         try:
             return self.place(conj)
         except RecursionError:
@@ -400,12 +430,30 @@ class SchemaRules:
         return self._rules.add(Arr(tuple(first), rest, low, min(highs) if highs else None))
 
     def _object(self, flat: list[dict[str, Any]]) -> Ref:
+        shape = self.shape(flat)
+        every = self._options.spellings and sum(map(len, shape.values)) <= MAX_SPELLED
+        if shape.values and self._options.spellings and not every:
+            self.note("properties (escaped spellings of very many keys)", "less")
+        words = {key: self._notation.key(key, every) for key in shape.values if _sound(key)}
+        members = [
+            Member(
+                self._rules.terminal(words[key], self._notation.key_example(key)),
+                self.place(shape.values[key]),
+                key in shape.required,
+            )
+            for key in words
+        ]
+        others = self._others(flat, words)
+        return self.finish(shape, list(words), members, others)
+
+    def shape(self, flat: list[dict[str, Any]]) -> Shape:
+        """Declared keys with the schemas of their values, and which of them are needed when."""
         names: dict[str, None] = {}
         for part in flat:
             names.update(dict.fromkeys(part.get("properties", {})))
         required = dict.fromkeys(key for part in flat for key in _strings(part.get("required", ())))
         names.update(required)
-        needs_by_name = [
+        needs = [
             (key, other)
             for part in flat
             for word in ("dependentRequired", "dependencies")
@@ -415,46 +463,43 @@ class SchemaRules:
         ]
         if any(isinstance(found, dict) for part in flat for found in part.get("dependencies", {}).values()):
             self.note("dependencies")
-        names.update(dict.fromkeys(key for pair in needs_by_name for key in pair))
-        values = {key: self.value_of(flat, key) for key in names}
-        gone = {key for key, conj in values.items() if False in conj}
-        every = self._options.spellings and sum(map(len, names)) <= MAX_SPELLED
-        if names and self._options.spellings and not every:
-            self.note("properties (escaped spellings of very many keys)", "less")
-        words = {key: self._notation.key(key, every) for key in names if _sound(key)}
-        members = [
-            Member(
-                self._rules.terminal(words[key], self._notation.key_example(key)),
-                self._rules.add(None) if key in gone else self.place(values[key]),
-                key in required,
-            )
-            for key in words
-        ]
-        index = {key: i for i, key in enumerate(words)}
-        needs = tuple((index[a], index[b]) for a, b in needs_by_name if a in index and b in index)
-        others = self._others(flat, words)
+        names.update(dict.fromkeys(key for pair in needs for key in pair))
         low = max((int(part.get("minProperties", 0)) for part in flat), default=0)
         highs = [int(part["maxProperties"]) for part in flat if "maxProperties" in part]
-        high = min(highs) if highs else None
-        if high is not None and len(required) > high:
+        values = {key: self.value_of(flat, key) for key in names}
+        return Shape(values, frozenset(required), tuple(needs), low, min(highs) if highs else None)
+
+    def finish(
+        self,
+        shape: Shape,
+        keys: list[str],
+        members: list[Member],
+        others: list[tuple[Ref | None, Ref]],
+        marks: Marks | None = None,
+    ) -> Ref:
+        """The rule of an object with these members, of which `keys` are the names in order."""
+        low, high = shape.low, shape.high
+        required = len(shape.required)
+        if high is not None and required > high:
             return self._rules.add(None)
         if members and others:
-            if low > max(len(required), 1):
+            if low > max(required, 1):
                 self.note("minProperties")
                 low = 1
             if high is not None:
                 self.note("maxProperties")
                 high = None
-            self.note("a repeated undeclared key")
-        elif others:
+        if others:
             self.note("a repeated undeclared key")
         if len(members) > TRACKED:
             self.note(f"a repeated or missing key beyond the first {TRACKED}")
+        index = {key: i for i, key in enumerate(keys)}
+        needs = tuple((index[a], index[b]) for a, b in shape.needs if a in index and b in index)
         if needs and high is not None:
             self.note("maxProperties")
             high = None
         ordered = self._options.order == "schema"
-        return self._rules.add(Obj(tuple(members), tuple(others), low, high, needs, ordered))
+        return self._rules.add(Obj(tuple(members), tuple(others), low, high, needs, ordered, marks))
 
     def value_of(self, flat: list[dict[str, Any]], key: str) -> Conj:
         """The schemas that the value of `key` must fit."""
@@ -485,7 +530,7 @@ class SchemaRules:
     def _names_allow(self, schema: Any, key: str) -> bool:
         return bool(self._allowed([schema], [key])) if isinstance(schema, dict) else bool(schema)
 
-    def _others(self, flat: list[dict[str, Any]], words: Mapping[str, str]) -> list[tuple[Ref, Ref]]:
+    def _others(self, flat: list[dict[str, Any]], words: Mapping[str, str]) -> list[tuple[Ref | None, Ref]]:
         """Terminals of keys that are not declared, with the rules of their values."""
         found = list(dict.fromkeys(p for part in flat for p in part.get("patternProperties", {})))
         if not self._notation.is_json and (found or any("propertyNames" in part for part in flat)):
@@ -511,7 +556,7 @@ class SchemaRules:
             ways += [self._rest(part) for part in flat]
             key = self._rules.expression(" & ".join(base), None)
             return [(key, self._rules.add(Choice(tuple(self.place((way,)) for way in ways))))]
-        out: list[tuple[Ref, Ref]] = []
+        out: list[tuple[Ref | None, Ref]] = []
         listed = list(known)
         for chosen in range(1 << len(listed)):
             inside = {pattern for i, pattern in enumerate(listed) if chosen >> i & 1}

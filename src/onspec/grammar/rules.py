@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from onspec.errors import LimitError
@@ -22,6 +23,9 @@ MARK = 63
 
 MOST_LITERALS = 2_000
 """Constants that are remembered as pieces for closing."""
+
+EMPTY = '""'
+"""Nothing, in Lark."""
 
 Ref = str
 """Name of a terminal (upper case) or of a rule (lower case)."""
@@ -68,10 +72,36 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
-    """A declared key of an object, and the rule of its value."""
+class Seq:
+    """Several rules one after the other."""
 
-    key: Ref
+    parts: tuple[Ref, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Many:
+    """A rule repeated, with a separator between."""
+
+    part: Ref
+    between: Ref | None = None
+    low: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """What stands around and between the members of an object; None is nothing."""
+
+    opened: Ref | None
+    closed: Ref | None
+    comma: Ref | None
+    colon: Ref | None
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A declared key of an object, and the rule of its value; the value holds the key where `key` is None."""
+
+    key: Ref | None
     value: Ref
     required: bool
 
@@ -82,19 +112,21 @@ class Obj:
 
     Attributes:
         members: Declared keys, in the schema's order.
-        others: Terminals of undeclared keys, each with the rule of its value.
+        others: Terminals of undeclared keys, each with the rule of its value, which holds the key where that is None.
         low: Fewest entries.
         high: Most entries, or None.
         needs: Pairs of indexes: where the first key stands, the second must.
         ordered: Whether declared keys come in the schema's order only, before undeclared ones.
+        marks: What stands around and between members; None for JSON's own.
     """
 
     members: tuple[Member, ...]
-    others: tuple[tuple[Ref, Ref], ...]
+    others: tuple[tuple[Ref | None, Ref], ...]
     low: int = 0
     high: int | None = None
     needs: tuple[tuple[int, int], ...] = ()
     ordered: bool = False
+    marks: Marks | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +169,7 @@ class Pieces:
     values: tuple[str, ...] = ()
 
 
-Node = Choice | Source | Obj | Arr
+Node = Choice | Source | Seq | Many | Obj | Arr
 
 
 class Rules:
@@ -156,6 +188,8 @@ class Rules:
         self._alias: dict[Ref, Ref] = {}
         self._examples: dict[Ref, str] = {}
         self._literals: dict[str, None] = {}
+        self._tokens: set[Ref] = set()
+        self._lazy: set[Ref] = set()
         self._marks()
 
     # --- collecting ---
@@ -172,6 +206,29 @@ class Rules:
             if shortest is not None:
                 self._examples[found] = shortest
         return found
+
+    def lazy(self, lark: str, shortest: str) -> Ref:
+        """A rule that matches as little as a terminal expression allows: text up to the first of something."""
+        name = self.add(Seq((self.expression(lark, shortest),)))
+        self._lazy.add(name)
+        return name
+
+    def token(self, number: int) -> Ref:
+        """The special token with this id."""
+        self._tokens.add(f"<[{number}]>")
+        return f"<[{number}]>"
+
+    def words(self, text: str, specials: Mapping[str, int]) -> tuple[Ref, ...]:
+        """A fixed text: its special tokens where the vocabulary has them, terminals for the rest."""
+        if not text:
+            return ()
+        known = sorted((name for name in specials if name and name in text), key=len, reverse=True)
+        pieces = re.split("(" + "|".join(map(re.escape, known)) + ")", text) if known else [text]
+        return tuple(
+            self.token(specials[piece]) if piece in specials else self.terminal(lexemes.escape(piece), piece)
+            for piece in pieces
+            if piece
+        )
 
     def literal(self, text: str) -> None:
         """Make known a constant that the grammar admits somewhere."""
@@ -204,7 +261,7 @@ class Rules:
 
     def admitting(self) -> set[Ref]:
         """The rules that admit at least one text: a least fixed point, so recursion without an end is left out."""
-        alive: set[Ref] = set(self._terminals.values())
+        alive: set[Ref] = set(self._terminals.values()) | self._tokens
         users: dict[Ref, list[Ref]] = {}
         for name, node in self._nodes.items():
             for part in _parts(node):
@@ -242,12 +299,17 @@ class Rules:
         if isinstance(node, Choice):
             texts = [known[part] for part in node.parts if part in known]
             return min(texts, key=len) if texts else None
+        if isinstance(node, Seq):
+            parts = [known.get(part) for part in node.parts]
+            return None if None in parts else "".join(part for part in parts if part is not None)
+        if isinstance(node, Many):
+            return known.get(node.part) if node.low else ""
         comma, colon = self._joints()
         if isinstance(node, Arr):
-            wanted = [*node.first, *([node.rest] * max(node.low - len(node.first), 0))][: node.low]
-            if any(part is None or part not in known for part in wanted) or sum(map(len, wanted)) > MOST_PIECE:
+            wanted = [*node.first, *([node.rest or ""] * max(node.low - len(node.first), 0))][: node.low]
+            if any(part not in known for part in wanted) or sum(map(len, wanted)) > MOST_PIECE:
                 return None
-            return "[" + comma.join(known[part] for part in wanted if part is not None) + "]"
+            return "[" + comma.join(known[part] for part in wanted) + "]"
         chosen = [member for member in node.members if member.required]
         for member in node.members:
             if len(chosen) < node.low and not member.required and member.value in known:
@@ -260,7 +322,11 @@ class Rules:
             return None
         if node.ordered:
             chosen.sort(key=node.members.index)
-        entries = [f"{known[m.key]}{colon}{known[m.value]}" for m in chosen]
+        if node.marks is not None:
+            opened, closed, comma, colon = (known.get(mark, "") for mark in self._object_marks(node))
+            words = [_joined_text(known.get(m.key or ""), colon, known[m.value]) for m in chosen]
+            return opened + comma.join(words) + closed
+        entries = [f"{known[m.key]}{colon}{known[m.value]}" for m in chosen if m.key is not None]
         entries += [f"{key}{colon}{value}" for key, value in _undeclared(node, known)[: node.low - len(chosen)]]
         return "{" + comma.join(entries) + "}" if len(entries) >= node.low else None
 
@@ -277,7 +343,7 @@ class Rules:
             node = self._nodes.get(name)
             if isinstance(node, Obj):
                 under.setdefault(name, set()).add(via)
-                todo += [(member.value, short.get(member.key, "")) for member in node.members]
+                todo += [(member.value, short.get(member.key or "", "")) for member in node.members]
                 todo += [(value, "*") for _, value in node.others]
             else:
                 todo += [(part, via) for part in _parts(node)]
@@ -286,9 +352,9 @@ class Rules:
             node = self._nodes[name]
             assert isinstance(node, Obj)
             wanted = [m for m in node.members if m.required or node.low or node.needs]
-            found = [(short[m.key], short[m.value]) for m in wanted if m.key in short and m.value in short]
+            found = [(short[m.key], short[m.value]) for m in wanted if m.key and m.key in short and m.value in short]
             found += _undeclared(node, short)[: node.low]
-            words = tuple(short[m.key] for m in node.members if m.key in short)
+            words = tuple(short[m.key] for m in node.members if m.key and m.key in short)
             if found:
                 objects.append(ObjectPieces(frozenset(keys), tuple(found), frozenset(words)))
         used = {part for name in self._nodes if name in alive for part in _parts(self._nodes[name])} | {start}
@@ -315,6 +381,8 @@ class Rules:
             written.add(name)
             if name in terminals:
                 used.add(name)
+                continue
+            if name in self._tokens:
                 continue
             node = self._nodes[name]
             assert node is not None
@@ -367,6 +435,15 @@ class Rules:
         if isinstance(node, Choice):
             parts = list(dict.fromkeys(self._alias.get(part, part) for part in node.parts if part in alive))
             return f"{name}: {' | '.join(parts)}", parts
+        if isinstance(node, Seq):
+            parts = [self._alias.get(part, part) for part in node.parts]
+            return f"{name}{'[lazy]' if name in self._lazy else ''}: {' '.join(parts) or EMPTY}", parts
+        if isinstance(node, Many):
+            part = self._alias.get(node.part, node.part)
+            if node.between is None:
+                return f"{name}: {part}{'+' if node.low else '*'}", [part]
+            body = f"{part} ({node.between} {part})*"
+            return f"{name}: {body if node.low else f'({body})?'}", [part, node.between]
         if isinstance(node, Arr):
             return self._array(name, node, alive)
         return self._object(name, node, alive)
@@ -404,11 +481,14 @@ class Rules:
         return f"{name}: {opened} {many} {closed}", needed
 
     def _object(self, name: Ref, node: Obj, alive: set[Ref]) -> tuple[str, list[Ref]]:
-        opened, closed, _, _, comma, colon = self._marks()
+        opened, closed, comma, colon = self._object_marks(node)
         members = [member for member in node.members if member.value in alive]
         others = [(key, self._alias.get(value, value)) for key, value in node.others if value in alive]
-        needed = [ref for member in members for ref in (member.key, member.value)]
-        needed += [ref for pair in others for ref in pair]
+        needed = [ref for member in members for ref in (member.key, member.value) if ref is not None]
+        needed += [ref for pair in others for ref in pair if ref is not None]
+        if node.marks is not None:
+            marks = (node.marks.opened, node.marks.closed, node.marks.comma, node.marks.colon)
+            needed += [ref for ref in marks if ref is not None]
         if not members:
             return self._map(name, node, others, needed)
         # Required keys take the first bits, so that "all there" is one comparison.
@@ -419,11 +499,12 @@ class Rules:
         place = {node.members.index(member): i for i, member in enumerate(members)}
         end = self._end_condition(node, tracked_required, place, bits)
         first_lines: list[str] = []
-        next_lines = [f"{closed}{_when(end)}"]
+        next_lines = [f"{closed or EMPTY}{_when(end)}"]
         last_required: int | None = None
         for index, member in enumerate(members):
             bit = bits.get(index)
-            entry = f"{member.key} {colon} {self._alias.get(member.value, member.value)}"
+            value = self._alias.get(member.value, member.value)
+            entry = _joined(member.key, colon if member.key else "", value)
             step = f"{name}n::set_bit({bit})" if bit is not None else f"{name}n::_"
             if node.ordered and bit is not None:
                 tests = [f"bit_clear({bits[i]})" for i in range(index, len(members)) if i in bits]
@@ -440,18 +521,19 @@ class Rules:
                     start_allowed = room > 0
             if start_allowed:
                 first_lines.append(f"{entry} {step}")
-            next_lines.append(f"{comma} {entry} {step}{_when(tests)}")
+            next_lines.append(_joined(comma, entry, step) + _when(tests))
             if member.required and bit is not None:
                 last_required = bit
         for key, value in others:
             step = f"{name}n::set_bit({MARK})"
             tests = [f"bit_set({last_required})"] if node.ordered and last_required is not None else []
+            entry = _joined(key, colon if key else "", value)
             if not tests:
-                first_lines.append(f"{key} {colon} {value} {step}")
-            next_lines.append(f"{comma} {key} {colon} {value} {step}{_when(tests)}")
-        empty = f" | {opened} {closed}" if required == 0 and node.low == 0 else ""
+                first_lines.append(_joined(entry, step))
+            next_lines.append(_joined(comma, entry, step) + _when(tests))
+        empty = f" | {_joined(opened, closed) or EMPTY}" if required == 0 and node.low == 0 else ""
         return (
-            f"{name}: {opened} {name}f::0{empty}\n"
+            f"{name}: {_joined(opened, f'{name}f::0')}{empty}\n"
             f"{name}f::_: " + "\n  | ".join(first_lines) + f"\n{name}n::_: " + "\n  | ".join(next_lines),
             needed,
         )
@@ -474,23 +556,38 @@ class Rules:
         return tests
 
     def _map(
-        self, name: Ref, node: Obj, others: list[tuple[Ref, Ref]], needed: list[Ref]
+        self, name: Ref, node: Obj, others: list[tuple[Ref | None, Ref]], needed: list[Ref]
     ) -> tuple[str, list[Ref]]:
-        opened, closed, _, _, comma, colon = self._marks()
+        opened, closed, comma, colon = self._object_marks(node)
         if not others or node.high == 0:
-            return f"{name}: {opened} {closed}", []
-        entry = " | ".join(f"{key} {colon} {value}" for key, value in others)
+            return f"{name}: {_joined(opened, closed) or EMPTY}", needed
+        entry = " | ".join(_joined(key, colon if key else "", value) for key, value in others)
         pair = f"({entry})" if len(others) > 1 else entry
         most = None if node.high is None else node.high - 1
-        body = f"{pair} {_repeat(f'({comma} {pair})', node.low - 1, most)}"
-        return f"{name}: {opened} {body if node.low else f'({body})?'} {closed}", needed
+        body = f"{pair} {_repeat(f'({_joined(comma, pair)})', node.low - 1, most)}"
+        return f"{name}: {_joined(opened, body if node.low else f'({body})?', closed)}", needed
+
+    def _object_marks(self, node: Obj) -> tuple[Ref, Ref, Ref, Ref]:
+        if node.marks is None:
+            opened, closed, _, _, comma, colon = self._marks()
+            return opened, closed, comma, colon
+        marks = node.marks
+        return marks.opened or "", marks.closed or "", marks.comma or "", marks.colon or ""
+
+
+def _joined_text(key: str | None, colon: str, value: str) -> str:
+    return value if key is None else f"{key}{colon}{value}"
+
+
+def _joined(*parts: str | None) -> str:
+    return " ".join(part for part in parts if part)
 
 
 def _undeclared(node: Obj, known: dict[Ref, str]) -> list[tuple[str, str]]:
     """Undeclared entries that may fill an object up to its fewest, with keys that differ."""
     out: list[tuple[str, str]] = []
     for key, value in node.others:
-        if key in known and value in known:
+        if key is not None and key in known and value in known:
             out.append((known[key], known[value]))
             if known[key] == '"x"':
                 out += [(f'"x-{number}"', known[value]) for number in range(min(node.low, 1_000) - 1)]
@@ -516,8 +613,10 @@ def _when(tests: list[str]) -> str:
 
 
 def _parts(node: Node | None) -> list[Ref]:
-    if isinstance(node, Choice):
+    if isinstance(node, Choice | Seq):
         return list(node.parts)
+    if isinstance(node, Many):
+        return [node.part]
     if isinstance(node, Obj):
         return [member.value for member in node.members] + [value for _, value in node.others]
     if isinstance(node, Arr):
@@ -530,6 +629,10 @@ def _admits(node: Node | None, alive: set[Ref]) -> bool:
         return False
     if isinstance(node, Source):
         return True
+    if isinstance(node, Seq):
+        return all(part in alive for part in node.parts)
+    if isinstance(node, Many):
+        return node.low == 0 or node.part in alive
     if isinstance(node, Choice):
         return any(part in alive for part in node.parts)
     if isinstance(node, Arr):
