@@ -9,6 +9,7 @@ import pytest
 from onspec.contract.tool import Tool
 from onspec.errors import InputError, SchemaError
 from onspec.grammar.build import build
+from onspec.grammar.closing import close
 from onspec.grammar.forms import FORMS
 from onspec.grammar.llguidance import Vocabulary, accepts
 
@@ -367,3 +368,16 @@ def test_a_wrong_request_is_named(dialect: str, choice: str) -> None:
         build([], dialect, "required")
     with pytest.raises(SchemaError, match="admit no value"):
         build([Tool("never", {"type": "object", "required": ["a"], "properties": {"a": False}})], dialect)
+
+
+@pytest.mark.parametrize("dialect", [name for name in FORMS if name != "json_args"])
+def test_a_call_can_be_ended_from_any_byte(dialect: str) -> None:
+    """In every dialect, from every byte of a call on, there is a way out that the grammar accepts."""
+    plain = CALLS[dialect][0].encode()
+    grammar = build(TOOLS, dialect, "required")
+    for length in range(len(FORMS[dialect].trigger.encode()), len(plain), 3):
+        matcher = BYTES.matcher(grammar.lark)
+        assert matcher.consume_bytes(plain[:length])
+        ending = close(matcher, plain[:length], grammar.pieces)
+        assert ending is not None, plain[:length]
+        assert accepts(BYTES, grammar.lark, plain[:length] + ending.text)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import orjson
@@ -322,4 +322,6 @@ class _Turn:
             raise SchemaError("the schemas of these tools admit no value, so there is nothing a model could call")
         short = self._rules.shortest(alive)
         lark = f"start: {start}\n" + self._rules.write([start], alive)
-        return lark, self._rules.pieces(start, alive, short)
+        pieces = self._rules.pieces(start, alive, short)
+        ends = {"tags": (self._form.tag_end,), "keywords": ('"', "'"), "bare": (self._form.marks,)}.get(self._form.style, ())
+        return lark, replace(pieces, raw=bool(ends), ends=ends)

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from onspec.grammar.llguidance import Matcher
+from onspec.grammar.place import Open, Place
 from onspec.grammar.rules import Pieces
 
-MOST_STEPS = 20_000
+MOST_STEPS = 4_000
 """Texts that are tried before the search gives up."""
 
 MOST_LENGTH = 60_000
 """Bytes of the longest ending that is considered."""
+
+_OVERLAP = 400
+"""Bytes at the end of a text in which the beginning of a piece is looked for."""
 
 _LOOSE = (6, 400, 10_000)
 """Single bytes that one ending may hold, round by round: most endings need none, and a search without a bound would
@@ -97,26 +101,42 @@ class _Search:
         forced = self._matcher.forced()
         if forced:
             return [(forced, False)]
-        here = _scan(text)
+        if self._pieces.raw:
+            return self._overlapping(text) + [(byte, True) for byte in _BYTES]
+        here = Place()
+        here.feed(text)
         if here.word is not None:
-            return self._inside_string(here)
+            return self._inside_string(here, bytes(here.word))
         ways: list[tuple[bytes, bool]] = [(b"}", False), (b"]", False)]
-        tail = text.rstrip()[-1:]
-        leads = (b"",) if tail in (b"{", b"[", b",", b":", b"") else (b",", b", ", b"")
-        texts = [value for _, value in self._members(here, here.via)] if tail == b":" else []
-        if here.depth and here.keys is not None and tail != b":":
-            texts += [f"{key}:{value}" for key, value in self._members(here, None)]
-            texts += [f"{key}: {value}" for key, value in self._members(here, None)]
-        texts += [value for value in self._pieces.values if here.keys is None or tail == b":"]
+        top = here.stack[-1] if here.stack else None
+        leads = (b"",) if here.tail in b"{[,:\0" else (b",", b", ", b"")
+        after_colon = here.tail == 0x3A
+        texts = [value for _, value in self._members(top, top.key)] if after_colon and top is not None else []
+        if top is not None and top.keys is not None and not after_colon:
+            members = self._members(top, None)
+            texts += [f"{key}:{value}" for key, value in members] + [f"{key}: {value}" for key, value in members]
+        if top is None or top.keys is None or after_colon:
+            texts += self._pieces.values
         ways += [(lead + word.encode(), True) for word in texts for lead in leads]
         return ways + [(byte, True) for byte in _BYTES]
 
-    def _inside_string(self, here: _Place) -> list[tuple[bytes, bool]]:
-        word = here.word
-        assert word is not None
+    def _overlapping(self, text: bytes) -> list[tuple[bytes, bool]]:
+        """What is left of pieces that `text` has begun, the furthest begun first; then whole pieces."""
+        tail = text[-_OVERLAP:]
+        found: list[tuple[int, bytes]] = []
+        for value in self._pieces.values:
+            piece = value.encode()
+            found += [(-size, piece[size:]) for size in range(len(piece)) if tail.endswith(piece[:size])]
+        ranked = sorted(set(found), key=lambda part: (part[0], len(part[1])))
+        begun = [part for size, part in ranked if part and size < -1]
+        ends = [end.encode() for end in self._pieces.ends] + [b")", b"]", b"}"]
+        whole = [lead + part for size, part in ranked if part and size >= -1 for lead in (b"", b",", b"\n")]
+        return [(part, True) for part in dict.fromkeys(begun + ends + whole)]
+
+    def _inside_string(self, here: Place, word: bytes) -> list[tuple[bytes, bool]]:
         ways = [(b'"', True)]
-        texts = [f"{key}:{value}" for key, value in self._members(here, None)] if here.in_key else []
-        texts += [f"{key}: {value}" for key, value in self._members(here, None)] if here.in_key else []
+        members = self._members(here.stack[-1], None) if here.in_key else []
+        texts = [f"{key}:{value}" for key, value in members] + [f"{key}: {value}" for key, value in members]
         strings = [value.encode() for value in self._pieces.values if value.startswith('"')]
         rest = [text.encode()[len(word) :] for text in texts if text.encode().startswith(word)]
         rest += [text[len(word) :] for text in strings if text.startswith(word)]
@@ -127,87 +147,16 @@ class _Search:
         ways = found + ways if here.in_key else ways + found
         return ways + [(byte, True) for byte in _BYTES]
 
-    def _members(self, here: _Place, key: str | None) -> list[tuple[str, str]]:
-        """Members that the object at hand may miss, those of the likeliest kind of object first."""
+    def _members(self, top: Open, key: str | None) -> list[tuple[str, str]]:
+        """Members that the object at hand may miss, or that have `key`; those of the likeliest kind of object first."""
+        written = top.keys or set()
         ranked = sorted(
             self._pieces.objects,
-            key=lambda kind: (
-                here.outer not in kind.under,
-                -sum(word in kind.words for word in here.keys or ()),
-            ),
+            key=lambda kind: (top.under not in kind.under, -sum(word in kind.words for word in written)),
         )
         out: dict[tuple[str, str], None] = {}
         for kind in ranked:
             for word, value in kind.members:
-                if (word == key) if key is not None else (word not in (here.keys or ())):
+                if (word == key) if key is not None else (word not in written):
                     out[word, value] = None
         return list(out)
-
-
-@dataclass(slots=True)
-class _Place:
-    """Where a text stands: inside which string, object and key."""
-
-    depth: int = 0
-    keys: set[str] | None = None
-    outer: str = ""
-    via: str = ""
-    word: bytes | None = None
-    in_key: bool = False
-
-
-@dataclass(slots=True)
-class _Open:
-    keys: set[str] | None
-    outer: str
-    key: str = ""
-    wants_key: bool = field(default=False)
-
-
-def _scan(text: bytes) -> _Place:
-    """Follow the JSON of `text`, which is known to be well formed as far as it goes."""
-    stack: list[_Open] = []
-    index, size = 0, len(text)
-    while index < size:
-        code = text[index]
-        if code == 0x22:
-            end = _string_end(text, index)
-            top = stack[-1] if stack else None
-            in_key = top is not None and top.keys is not None and top.wants_key
-            if end is None:
-                return _place(stack, text[index:], in_key)
-            if in_key and top is not None and top.keys is not None:
-                top.key = text[index:end].decode("utf-8", "replace")
-                top.keys.add(top.key)
-                top.wants_key = False
-            index = end
-            continue
-        if code in b"{[":
-            outer = (stack[-1].key if stack[-1].keys is not None else stack[-1].outer) if stack else ""
-            stack.append(_Open(set() if code == 0x7B else None, outer, wants_key=code == 0x7B))
-        elif code in b"}]" and stack:
-            stack.pop()
-        elif code == 0x2C and stack:
-            stack[-1].wants_key = True
-        index += 1
-    return _place(stack, None, False)
-
-
-def _place(stack: list[_Open], word: bytes | None, in_key: bool) -> _Place:
-    if not stack:
-        return _Place(word=word)
-    top = stack[-1]
-    return _Place(len(stack), top.keys, top.outer, top.key, word, in_key)
-
-
-def _string_end(text: bytes, start: int) -> int | None:
-    index = start + 1
-    while index < len(text):
-        code = text[index]
-        if code == 0x5C:
-            index += 2
-            continue
-        if code == 0x22:
-            return index + 1
-        index += 1
-    return None

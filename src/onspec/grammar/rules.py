@@ -163,10 +163,19 @@ class ObjectPieces:
 
 @dataclass(frozen=True, slots=True)
 class Pieces:
-    """Words from which the end of a half-written value can be made: objects' members, and short whole values."""
+    """Words from which the end of a half-written value can be made.
+
+    Attributes:
+        objects: Members that objects may miss.
+        values: Short whole values.
+        raw: Whether the text is not JSON, so that quotes and brackets mean nothing.
+        ends: Texts that close a raw string.
+    """
 
     objects: tuple[ObjectPieces, ...] = ()
     values: tuple[str, ...] = ()
+    raw: bool = False
+    ends: tuple[str, ...] = ()
 
 
 Node = Choice | Source | Seq | Many | Obj | Arr
@@ -357,8 +366,16 @@ class Rules:
             words = tuple(short[m.key] for m in node.members if m.key and m.key in short)
             if found:
                 objects.append(ObjectPieces(frozenset(keys), tuple(found), frozenset(words)))
+        entries = {
+            f"{short[m.key]}{colon}{short[m.value]}"
+            for node in self._nodes.values()
+            if isinstance(node, Obj) and node.marks is not None
+            for colon in [short.get(node.marks.colon or "", "")]
+            for m in node.members
+            if m.key is not None and m.key in short and m.value in short
+        }
         used = {part for name in self._nodes if name in alive for part in _parts(self._nodes[name])} | {start}
-        values = sorted({short[name] for name in used & set(short) if name in alive} | set(self._literals), key=len)
+        values = sorted({short[name] for name in used & set(short) if name in alive} | entries | set(self._literals), key=len)
         return Pieces(tuple(objects), tuple(text for text in values if len(text) <= MOST_PIECE))
 
     def _joints(self) -> tuple[str, str]:

@@ -1,0 +1,1 @@
+"""Models run in-process: sampling under a grammar, closing out, and measuring."""
