@@ -101,6 +101,8 @@ class _Search:
         forced = self._matcher.forced()
         if forced:
             return [(forced, False)]
+        if not text and self._pieces.whole:
+            return [(self._pieces.whole.encode(), True)]
         if self._pieces.raw:
             return self._overlapping(text) + [(byte, True) for byte in _BYTES]
         here = Place()

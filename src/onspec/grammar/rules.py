@@ -170,12 +170,14 @@ class Pieces:
         values: Short whole values.
         raw: Whether the text is not JSON, so that quotes and brackets mean nothing.
         ends: Texts that close a raw string.
+        whole: A shortest text of everything, or None.
     """
 
     objects: tuple[ObjectPieces, ...] = ()
     values: tuple[str, ...] = ()
     raw: bool = False
     ends: tuple[str, ...] = ()
+    whole: str | None = None
 
 
 Node = Choice | Source | Seq | Many | Obj | Arr
@@ -376,7 +378,7 @@ class Rules:
         }
         used = {part for name in self._nodes if name in alive for part in _parts(self._nodes[name])} | {start}
         values = sorted({short[name] for name in used & set(short) if name in alive} | entries | set(self._literals), key=len)
-        return Pieces(tuple(objects), tuple(text for text in values if len(text) <= MOST_PIECE))
+        return Pieces(tuple(objects), tuple(text for text in values if len(text) <= MOST_PIECE), whole=short.get(start))
 
     def _joints(self) -> tuple[str, str]:
         return (",", ":") if self.spacing.between else (self.spacing.comma, self.spacing.colon)

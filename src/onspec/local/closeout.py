@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from onspec.grammar.closing import Ending, close
 from onspec.grammar.llguidance import Matcher
 from onspec.grammar.rules import Pieces
@@ -12,24 +10,30 @@ EVERY = 16
 """Tokens between two looks at how long the way out would be, while there is room to spare."""
 
 
-@dataclass(slots=True)
 class Closeout:
     """Watches one sample and says when it must be ended.
 
-    The way out is searched anew every `EVERY` tokens while the budget is far, and at every token once the last known
-    way out, doubled, would no longer fit. So a whole value always fits into the budget where its shortest form does.
+    The way out is searched anew every `EVERY` tokens while the budget is far, and at every token near it. One token
+    can make the way out longer (it may open an object with required keys), so room for the longest such step is kept.
+    A whole call fits the budget wherever the shortest call does; below that, the shortest call is written all the
+    same, and the budget is overdrawn.
 
-    Attributes:
+    Args:
         budget: Tokens that the call may have in all, its end included.
         pieces: Words from which an end can be made.
-        prefix: What stands before the value that `pieces` speak of: bytes inside the grammar that are not JSON.
+        matcher: At the start of the call; it knows how texts become tokens.
     """
 
-    budget: int
-    pieces: Pieces
-    _known: int = 0
-    _checked: int = -1_000_000
-    _ending: Ending | None = None
+    def __init__(self, budget: int, pieces: Pieces, matcher: Matcher) -> None:
+        self._budget = budget
+        self._pieces = pieces
+        steps = [f"{key}:{value}" for kind in pieces.objects for key, value in kind.members]
+        longest = max(map(len, steps), default=0)
+        self._slack = 2 + max(
+            (len(matcher.vocabulary.tokens_of(step.encode())) for step in steps if len(step) == longest), default=0
+        )
+        self._known = 0
+        self._checked = -EVERY
 
     def due(self, matcher: Matcher, written: bytes, tokens: int) -> Ending | None:
         """The ending to append now, or None while there is room for one more token.
@@ -39,14 +43,14 @@ class Closeout:
             written: Bytes written so far inside the grammar.
             tokens: Tokens written so far.
         """
-        room = self.budget - tokens
-        if room > 2 * self._known + 2 * EVERY and tokens - self._checked < EVERY:
+        room = self._budget - tokens
+        if room > self._known + EVERY * self._slack and tokens - self._checked < EVERY:
             return None
-        ending = close(matcher, written, self.pieces)
+        if matcher.accepting():
+            return None
+        ending = close(matcher, written, self._pieces)
         self._checked = tokens
         if ending is None:
-            return self._ending if room <= 0 else None
-        self._known = len(ending.tokens)
-        if room > self._known + 1:
             return None
-        return ending
+        self._known = len(ending.tokens)
+        return ending if room <= self._known + self._slack else None
