@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from generated import schema_and_maker, shuffled
+from tests.grammar.generated import schema_and_maker, shuffled
 
 from onspec.contract.schema import Schema
 from onspec.errors import LimitError, SchemaError

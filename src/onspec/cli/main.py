@@ -15,6 +15,9 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "check": ("onspec.cli.check:check_command", "Check one call, or a file of calls, against its tool."),
     "edit": ("onspec.cli.edit:edit", "Apply, preview or take back edits that cannot leave a file half changed."),
     "mcp": ("onspec.cli.mcp:mcp", "Serve the edit tools over MCP, on stdio or HTTP."),
+    "pressure": ("onspec.cli.pressure:pressure", "Measure how likely a local model is to break a call, and where."),
+    "generate": ("onspec.cli.generate:generate", "Chat with tools on a local model, constrained to their contracts."),
+    "model": ("onspec.cli.model:model", "Add, list and locate local models."),
 }
 
 USAGE = 2
