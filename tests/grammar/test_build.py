@@ -119,7 +119,11 @@ CALLS = {
         '<|python_tag|>{"parameters": {"days": 2, "city": "Oslo"}, "name": "get_weather"}',
         '<|python_tag|>{"name": "get_weather", "parameters": {"in_file": 2',
     ),
-    "pythonic": ('[get_weather(city="Oslo", days=2)]', "[get_weather(days=2, city='Os\\'lo')]", "[get_weather(in_file=2"),
+    "pythonic": (
+        '[get_weather(city="Oslo", days=2)]',
+        "[get_weather(days=2, city='Os\\'lo')]",
+        "[get_weather(in_file=2",
+    ),
     "llama4_pythonic": (
         '<|python_start|>[get_weather(city="Oslo", days=2)]<|python_end|>',
         '<|python_start|>[get_weather(days=2,city="Oslo")]<|python_end|>',
@@ -136,8 +140,7 @@ CALLS = {
         "<function_calls>get_weather(in_file=2",
     ),
     "harmony": (
-        "<|channel|>commentary to=functions.get_weather <|constrain|>json<|message|>"
-        '{"city":"Oslo","days":2}<|call|>',
+        '<|channel|>commentary to=functions.get_weather <|constrain|>json<|message|>{"city":"Oslo","days":2}<|call|>',
         "<|channel|>analysis<|message|>Need it.<|end|><|start|>assistant<|channel|>commentary to=functions.get_weather"
         '<|constrain|>json<|message|>{"days":2,"city":"Oslo"}<|call|>',
         '<|channel|>commentary to=functions.get_weather <|constrain|>json<|message|>{"in_file":2',
@@ -321,7 +324,7 @@ def test_an_opened_thinking_block_must_be_closed_first() -> None:
 
 @pytest.mark.parametrize("spelling", [" <|constrain|>json", "<|constrain|>json", " json", ""])
 def test_harmony_accepts_every_spelling_of_its_header(spelling: str) -> None:
-    text = f'<|channel|>commentary to=functions.list_jobs{spelling}<|message|>{{}}<|call|>'
+    text = f"<|channel|>commentary to=functions.list_jobs{spelling}<|message|>{{}}<|call|>"
     assert _admits(build(TOOLS, "harmony").lark, text)
 
 

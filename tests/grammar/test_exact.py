@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.grammar.generated import schema_and_maker, shuffled
 
 from onspec.contract.schema import Schema
 from onspec.errors import LimitError, SchemaError
@@ -17,6 +16,7 @@ from onspec.grammar.closing import close
 from onspec.grammar.exact import Exact, Options, compile_exact
 from onspec.grammar.llguidance import Matcher, Vocabulary, accepts
 from onspec.grammar.rules import COMPACT_SPACING, PYTHON_SPACING
+from tests.grammar.generated import schema_and_maker, shuffled
 
 BYTES = Vocabulary.of_bytes()
 
@@ -76,7 +76,9 @@ SPELLINGS = [
 ]
 
 
-@pytest.mark.parametrize(("schema", "text", "wanted"), [row[1:] for row in SPELLINGS], ids=[row[0] for row in SPELLINGS])
+@pytest.mark.parametrize(
+    ("schema", "text", "wanted"), [row[1:] for row in SPELLINGS], ids=[row[0] for row in SPELLINGS]
+)
 def test_every_spelling_of_json_is_judged_as_json_means_it(schema: Any, text: str, wanted: bool) -> None:
     assert accepts(BYTES, compile_exact(schema).grammar(), text) is wanted
 
@@ -161,7 +163,9 @@ def test_what_the_grammar_admits_is_valid(seed: int) -> None:
         assert _judge(schema).is_valid(value), (schema, text)
 
 
-@pytest.mark.parametrize("options", [Options(order="schema"), Options(spacing=PYTHON_SPACING), Options(spellings=False)])
+@pytest.mark.parametrize(
+    "options", [Options(order="schema"), Options(spacing=PYTHON_SPACING), Options(spellings=False)]
+)
 def test_a_narrower_form_admits_part_of_the_whole(options: Options) -> None:
     """Every text of a grammar with fixed order, fixed spacing or plain spellings is one of the exact grammar."""
     for number in range(60):
@@ -182,7 +186,9 @@ def test_schema_order_takes_keys_in_their_order_only() -> None:
 
 
 def test_fixed_spacing_leaves_one_choice() -> None:
-    matcher = BYTES.matcher(compile_exact(EDIT, Options("schema", COMPACT_SPACING, spellings=False)).grammar(edges=False))
+    matcher = BYTES.matcher(
+        compile_exact(EDIT, Options("schema", COMPACT_SPACING, spellings=False)).grammar(edges=False)
+    )
     assert matcher.forced() == b'{"path":"'
 
 
@@ -231,7 +237,10 @@ def test_recursion_is_followed() -> None:
         "$defs": {
             "node": {
                 "type": "object",
-                "properties": {"value": {"type": "integer"}, "kids": {"type": "array", "items": {"$ref": "#/$defs/node"}}},
+                "properties": {
+                    "value": {"type": "integer"},
+                    "kids": {"type": "array", "items": {"$ref": "#/$defs/node"}},
+                },
                 "required": ["value"],
                 "additionalProperties": False,
             }
@@ -294,7 +303,11 @@ def test_what_cannot_be_followed_is_named(schema: Any, word: str) -> None:
 
 def test_one_of_is_exact_where_the_arms_exclude_each_other() -> None:
     arms = [
-        {"type": "object", "properties": {"kind": {"const": kind}, kind: {"type": "string"}}, "required": ["kind", kind]}
+        {
+            "type": "object",
+            "properties": {"kind": {"const": kind}, kind: {"type": "string"}},
+            "required": ["kind", kind],
+        }
         for kind in ("file", "url")
     ]
     exact = compile_exact({"oneOf": arms})

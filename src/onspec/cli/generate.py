@@ -24,7 +24,9 @@ from onspec.message import Message, Text
 @click.option("-t", "--tools", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Tool definitions.")
 @click.option("-c", "--choice", default="auto", show_default=True, help="auto, required, none, or a tool's name.")
 @click.option("-m", "--model", default=DEFAULT, show_default=True, help="A model by name, or a GGUF file.")
-@click.option("--runtime", type=click.Choice(["auto", "xllamacpp", "llama_cpp", "gguf", "transformers"]), default="auto")
+@click.option(
+    "--runtime", type=click.Choice(["auto", "xllamacpp", "llama_cpp", "gguf", "transformers"]), default="auto"
+)
 @click.option("--free", is_flag=True, help="Do not constrain calls: see what the model would write by itself.")
 @click.option("--max-tokens", type=click.IntRange(1), default=256, show_default=True)
 @click.option("--temperature", type=click.FloatRange(0), default=0.7, show_default=True)

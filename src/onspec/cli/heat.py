@@ -39,7 +39,9 @@ def show(console: Console, arm: Arm) -> None:
     if pressure.valid is not None:
         valid = pressure.valid
         console.print(
-            Text(f"  a valid call without a grammar: {valid.value:.3g} ± {valid.error:.1g} (n_eff {valid.effective:.1f})")
+            Text(
+                f"  a valid call without a grammar: {valid.value:.3g} ± {valid.error:.1g} (n_eff {valid.effective:.1f})"
+            )
         )
     console.print()
 

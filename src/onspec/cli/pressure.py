@@ -32,7 +32,9 @@ _SHORT = {"thinking": "without thinking", "failures": "without failed calls"}
 @click.option("-t", "--tools", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Tool definitions.")
 @click.option("-n", "--call", "number", default=-1, show_default=True, help="Which call; 0 is the first, -1 the last.")
 @click.option("-m", "--model", default=DEFAULT, show_default=True, help="A model by name, or a GGUF file.")
-@click.option("--runtime", type=click.Choice(["auto", "xllamacpp", "llama_cpp", "gguf", "transformers"]), default="auto")
+@click.option(
+    "--runtime", type=click.Choice(["auto", "xllamacpp", "llama_cpp", "gguf", "transformers"]), default="auto"
+)
 @click.option(
     "--without",
     multiple=True,

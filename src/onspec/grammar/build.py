@@ -161,7 +161,9 @@ class _Turn:
             return self._seq(*head, body)
         if form.style == "keywords":
             return self._seq(*head, self._keywords(document))
-        return self._seq(*head, *self._gap(), self._schemas.add(document, "object"), *self._gap(), *self._words(form.end))
+        return self._seq(
+            *head, *self._gap(), self._schemas.add(document, "object"), *self._gap(), *self._words(form.end)
+        )
 
     def _after_name(self, text: str) -> tuple[Ref, ...]:
         if "{index}" in text:
@@ -182,7 +184,8 @@ class _Turn:
         parts += [(key, self._schemas.add(orjson.loads(schema))) for key, schema in self._form.fixed]
         parts.append((arguments_key, body))
         members = tuple(
-            Member(self._rules.terminal(JSON.spelled(key, every), JSON.example(key)), value, True) for key, value in parts
+            Member(self._rules.terminal(JSON.spelled(key, every), JSON.example(key)), value, True)
+            for key, value in parts
         )
         return self._rules.add(Obj(members, (), ordered=self._options.order == "schema"))
 
@@ -209,7 +212,9 @@ class _Turn:
         others: list[tuple[Ref | None, Ref]] = []
         if all(part.get("additionalProperties", True) is not False for part in flat):
             hidden = f" & ~/({'|'.join(keys)})=/" if keys else ""
-            others.append((self._rules.expression("/[A-Za-z_][A-Za-z0-9_]*=/" + hidden, "x="), self._schemas.anything()))
+            others.append(
+                (self._rules.expression("/[A-Za-z_][A-Za-z0-9_]*=/" + hidden, "x="), self._schemas.anything())
+            )
         return self._schemas.finish(shape, keys, members, others, marks)
 
     # --- several calls ---
@@ -323,5 +328,7 @@ class _Turn:
         short = self._rules.shortest(alive)
         lark = f"start: {start}\n" + self._rules.write([start], alive)
         pieces = self._rules.pieces(start, alive, short)
-        ends = {"tags": (self._form.tag_end,), "keywords": ('"', "'"), "bare": (self._form.marks,)}.get(self._form.style, ())
+        ends = {"tags": (self._form.tag_end,), "keywords": ('"', "'"), "bare": (self._form.marks,)}.get(
+            self._form.style, ()
+        )
         return lark, replace(pieces, raw=bool(ends), ends=ends)

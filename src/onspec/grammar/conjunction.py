@@ -237,7 +237,7 @@ def kind_of(value: Any) -> set[str]:
         return {"integer", "number"}
     if isinstance(value, float):
         return {"number"}
-    return {{str: "string", list: "array", dict: "object"}[type(value)]}
+    return {"string" if isinstance(value, str) else "array" if isinstance(value, list) else "object"}
 
 
 def constants_of(flat: Iterable[Mapping[str, Any]]) -> list[Any] | None:

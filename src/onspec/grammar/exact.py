@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import orjson
@@ -13,12 +13,35 @@ from onspec.errors import LimitError, SchemaError
 from onspec.grammar import lexemes, patterns
 from onspec.grammar.conjunction import ANNOTATIONS, TYPES, Conj, Document, constants_of, kind_of, kinds_of
 from onspec.grammar.notation import JSON, Notation
-from onspec.grammar.rules import JSON_SPACING, TRACKED, Arr, Choice, Marks, Member, Obj, Pieces, Ref, Rules, Source, Spacing
+from onspec.grammar.rules import (
+    JSON_SPACING,
+    TRACKED,
+    Arr,
+    Choice,
+    Marks,
+    Member,
+    Obj,
+    Pieces,
+    Ref,
+    Rules,
+    Source,
+    Spacing,
+)
 
 Order = Literal["any", "schema"]
 
 LEFT_TO_JUDGE = frozenset(
-    "uniqueItems contains minContains maxContains if then else dependentSchemas unevaluatedItems".split()
+    {
+        "uniqueItems",
+        "contains",
+        "minContains",
+        "maxContains",
+        "if",
+        "then",
+        "else",
+        "dependentSchemas",
+        "unevaluatedItems",
+    }
 )
 """Keywords that no grammar here follows; the values they refuse are left to `check`."""
 
@@ -33,7 +56,6 @@ MAX_DEPTH = 200
 
 MOST_PATTERNS = 3
 """`patternProperties` of one object up to which a key that fits several gets the schemas of all."""
-
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,12 +106,16 @@ class Exact:
     start: str
     inexact: tuple[Inexact, ...]
     shortest: str | None = None
-    pieces: Pieces = Pieces()
+    pieces: Pieces = field(default_factory=Pieces)
 
     def grammar(self, edges: bool = True) -> str:
         """A whole Lark grammar of the value, with white space at its edges if `edges`."""
         gap = r"/[ \t\r\n]{0,128}/"
-        return f"start: {f'EDGE {self.start} EDGE' if edges else self.start}\n" + (f"EDGE: {gap}\n" if edges else "") + self.lark
+        return (
+            f"start: {f'EDGE {self.start} EDGE' if edges else self.start}\n"
+            + (f"EDGE: {gap}\n" if edges else "")
+            + self.lark
+        )
 
 
 def compile_exact(
@@ -115,7 +141,9 @@ def compile_exact(
     if start not in alive:
         raise SchemaError("the schema admits no value, so there is nothing a model could write")
     short = rules.shortest(alive)
-    return Exact(rules.write([start], alive), start, compiler.inexact, short.get(start), rules.pieces(start, alive, short))
+    return Exact(
+        rules.write([start], alive), start, compiler.inexact, short.get(start), rules.pieces(start, alive, short)
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,8 +243,10 @@ class SchemaRules:
     def _scalar(self, schema: Mapping[str, Any]) -> Ref | None:
         """The rule of a schema that is a bare scalar type, the commonest case by far."""
         kind = schema.get("type")
-        if not isinstance(kind, str) or kind in ("object", "array") or any(
-            key != "type" and key not in ANNOTATIONS for key in schema
+        if (
+            not isinstance(kind, str)
+            or kind in ("object", "array")
+            or any(key != "type" and key not in ANNOTATIONS for key in schema)
         ):
             return None
         if kind == "integer":
@@ -694,6 +724,6 @@ def _strings(values: Any) -> list[str]:
 
 def _found(pattern: str, key: str) -> bool:
     try:
-        return Schema({"pattern": pattern}).judge.is_valid(key)
+        return bool(Schema({"pattern": pattern}).judge.is_valid(key))
     except SchemaError:
         return False

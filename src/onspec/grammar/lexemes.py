@@ -23,12 +23,12 @@ _ESCAPED_BMP = rf"u([0-9abcefABCEF][{_HEX}]{{3}}|[dD][0-7][{_HEX}]{{2}})"
 _ESCAPED_PAIR = rf"u[dD][89abAB][{_HEX}]{{2}}\\u[dD][c-fC-F][{_HEX}]{{2}}"
 
 UNIT = rf'([^"\\\x00-\x1f]|\\(["\\\/bfnrt]|{_ESCAPED_BMP}|{_ESCAPED_PAIR}))'
-"""One character of a JSON string: raw, by a short escape, by `\\u`, or by a surrogate pair. A lone surrogate is none."""
+"""One character of a JSON string: raw, by a short escape, by `\\u`, or by a surrogate pair."""
 
 STRING = rf'"{UNIT}*"'
 
 INTEGER = r"-?(0|[1-9][0-9]*)(\.0+)?"
-"""A whole number. JSON Schema counts 1.0 as one; forms with an exponent are left out (`1e2` is rare and 1.5e1 no regex)."""
+"""A whole number. JSON Schema counts 1.0 as one; forms with an exponent are left out: 1.5e1 is no regex."""
 
 NUMBER = (
     r"-?(0|[1-9][0-9]*)|-?(0|[1-9][0-9]{0,299})\.[0-9]+"

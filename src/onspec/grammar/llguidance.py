@@ -22,13 +22,13 @@ Mask = NDArray[np.bool_]
 CACHED = 64
 """Compiled grammars kept for one vocabulary."""
 
-_LIMITS = {
-    "initial_lexer_fuel": 20_000_000,
-    "step_lexer_fuel": 2_000_000,
-    "max_items_in_row": 20_000,
-    "step_max_items": 500_000,
-    "max_grammar_size": 2_000_000,
-}
+_LIMITS = LLParserLimits(
+    initial_lexer_fuel=20_000_000,
+    step_lexer_fuel=2_000_000,
+    max_items_in_row=20_000,
+    step_max_items=500_000,
+    max_grammar_size=2_000_000,
+)
 """Work that one grammar or one mask may cost before it is refused; a few seconds at most."""
 
 
@@ -110,9 +110,7 @@ class Vocabulary:
         """
         found = self._compiled.get(grammar)
         if found is None:
-            made = LLMatcher(
-                self.tokenizer, LLMatcher.grammar_from_lark(grammar), log_level=0, limits=LLParserLimits(**_LIMITS)
-            )
+            made = LLMatcher(self.tokenizer, LLMatcher.grammar_from_lark(grammar), log_level=0, limits=_LIMITS)
             if made.is_error():
                 raise _translated(made.get_error())
             found = self._compiled[grammar] = made
@@ -125,7 +123,13 @@ class Vocabulary:
 
 def _translated(message: str) -> InputError | LimitError:
     first = message.strip().split("\n", 1)[0][:300]
-    if "fuel" in message or "panic" in message or "too large" in message or "too many" in message or "max is" in message:
+    if (
+        "fuel" in message
+        or "panic" in message
+        or "too large" in message
+        or "too many" in message
+        or "max is" in message
+    ):
         return LimitError(f"the grammar is larger than the engine can hold ({first}); use fewer or simpler tools")
     return InputError(f"the grammar is not valid: {first}")
 

@@ -133,9 +133,7 @@ def _branches(items: list[Any]) -> list[list[Any]]:
         elif op is ops.BRANCH and any(_has_anchor(list(branch)) for branch in value[1]):
             inner = [list(branch) for branch in value[1]]
         if inner is not None:
-            return [
-                found for branch in inner for found in _branches([*items[:index], *branch, *items[index + 1 :]])
-            ]
+            return [found for branch in inner for found in _branches([*items[:index], *branch, *items[index + 1 :]])]
     return [items]
 
 

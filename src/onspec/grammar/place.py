@@ -1,4 +1,4 @@
-"""Where a half-written JSON text stands: inside which string, which key, which object. Fed with bytes, piece by piece."""
+"""Where a half-written JSON text stands: inside which string, which key, which object."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ MAX_RULES = 50_000
 """Rules in one grammar; a schema that needs more is refused."""
 
 TRACKED = 62
-"""Keys of one object whose presence is followed; llguidance gives a rule 64 bits, one of which marks undeclared keys."""
+"""Keys of one object whose presence is followed: llguidance gives a rule 64 bits, one of which marks other keys."""
 
 MOST_PIECE = 20_000
 """Characters of the longest shortest text that is put together."""
@@ -377,7 +377,9 @@ class Rules:
             if m.key is not None and m.key in short and m.value in short
         }
         used = {part for name in self._nodes if name in alive for part in _parts(self._nodes[name])} | {start}
-        values = sorted({short[name] for name in used & set(short) if name in alive} | entries | set(self._literals), key=len)
+        values = sorted(
+            {short[name] for name in used & set(short) if name in alive} | entries | set(self._literals), key=len
+        )
         return Pieces(tuple(objects), tuple(text for text in values if len(text) <= MOST_PIECE), whole=short.get(start))
 
     def _joints(self) -> tuple[str, str]:
@@ -557,9 +559,7 @@ class Rules:
             needed,
         )
 
-    def _end_condition(
-        self, node: Obj, required: int, place: dict[int, int], bits: dict[int, int]
-    ) -> list[str]:
+    def _end_condition(self, node: Obj, required: int, place: dict[int, int], bits: dict[int, int]) -> list[str]:
         tests = []
         if required == 1:
             tests.append("bit_set(0)")

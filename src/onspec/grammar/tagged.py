@@ -48,7 +48,9 @@ class Tagged:
             arms = tuple(self._place((*flat, *rest, arm)) for arm in choices[0])
             return self._rules.add(Choice(arms))
         shape = self._schemas.shape(flat)
-        members = [Member(None, self._parameter(key, conj), key in shape.required) for key, conj in shape.values.items()]
+        members = [
+            Member(None, self._parameter(key, conj), key in shape.required) for key, conj in shape.values.items()
+        ]
         others: list[tuple[Ref | None, Ref]] = []
         if all(part.get("additionalProperties", True) is not False for part in flat):
             others.append((None, self._undeclared(list(shape.values))))
@@ -130,4 +132,3 @@ FREE_TEXT: dict[str, Any] = {
     "additionalProperties": False,
 }
 """Arguments of a custom tool in a dialect that knows only objects."""
-

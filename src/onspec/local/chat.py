@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-import orjson
 
 from onspec.check import Outcome, check
 from onspec.contract.tool import Tool
@@ -133,12 +134,12 @@ class Chat:
             return self._answer(
                 shown_text, calls, reason, prompt, tokens + len(rest.tokens), 0, seconds + rest.seconds, tools
             )
-        grammar = build(tools, DIALECT, choice if wanted else "required", parallel=False, thinking="none", options=_FORM)
+        grammar = build(
+            tools, DIALECT, choice if wanted else "required", parallel=False, thinking="none", options=_FORM
+        )
         assert grammar.calls is not None
         matcher = runtime.vocabulary.matcher(grammar.calls)
-        call = constrained(
-            runtime, whole, matcher, rng, pieces=grammar.pieces, budget=left, temperature=temperature
-        )
+        call = constrained(runtime, whole, matcher, rng, pieces=grammar.pieces, budget=left, temperature=temperature)
         return self._answer(
             text, _calls(call.text), call.finish_reason, prompt, tokens + len(call.tokens), call.skipped,
             seconds + call.seconds, tools,
@@ -164,16 +165,28 @@ class Chat:
         return Reply(shown, numbered, outcomes, reason, len(prompt), tokens, skipped, seconds)
 
 
+def block_of(text: bytes) -> tuple[dict[str, Any], bytes] | None:
+    """The JSON object at the start of a block with its own bytes, if `</tool_call>` follows it; else None.
+
+    The end is found by the JSON, not by the marker, which may well stand inside a string.
+    """
+    shown = text.decode("utf-8", "replace")
+    start = len(shown) - len(shown.lstrip())
+    try:
+        value, end = json.JSONDecoder().raw_decode(shown, start)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(value, dict) or not shown[end:].lstrip().startswith("</tool_call>"):
+        return None
+    return value, shown[start:end].encode()
+
+
 def _calls(text: bytes) -> tuple[Call, ...]:
     """The call in a block, or none where it is not whole JSON with a name."""
-    body = text.split(b"</tool_call>")[0].strip()
-    try:
-        value = orjson.loads(body)
-    except ValueError:
+    found = block_of(text)
+    if found is None or not isinstance(found[0].get("name"), str):
         return ()
-    if not isinstance(value, dict) or not isinstance(value.get("name"), str):
-        return ()
-    return (Call(value["name"], arguments_of(body)),)
+    return (Call(found[0]["name"], arguments_of(found[1])),)
 
 
 def arguments_of(body: bytes, key: str = "arguments") -> str:

@@ -6,13 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
-import orjson
 
 from onspec.contract.tool import Tool
 from onspec.grammar.build import build
 from onspec.grammar.exact import Options
 from onspec.grammar.rules import PYTHON_SPACING
-from onspec.local.chat import arguments_of
+from onspec.local.chat import block_of
 from onspec.local.history import TASKS, TOOLS, messages, wanted
 from onspec.local.picture import Arm
 from onspec.local.pressure import Meter
@@ -49,17 +48,11 @@ class Story:
 
 def is_valid(text: bytes, tools: tuple[Tool, ...] = TOOLS) -> bool:
     """Whether a block from just after `<tool_call>` is one whole call that keeps its contract."""
-    body, mark, _ = text.partition(b"</tool_call>")
-    if not mark:
+    found = block_of(text)
+    if found is None or set(found[0]) != {"name", "arguments"}:
         return False
-    try:
-        value = orjson.loads(body)
-    except ValueError:
-        return False
-    if not isinstance(value, dict) or set(value) != {"name", "arguments"}:
-        return False
-    found = [tool for tool in tools if tool.name == value["name"]]
-    return bool(found) and bool(arguments_of(body.strip())) and bool(found[0].is_valid(value["arguments"]))
+    named = [tool for tool in tools if tool.name == found[0]["name"]]
+    return bool(named) and bool(named[0].is_valid(found[0]["arguments"]))
 
 
 def sampled(runtime: Runtime, task: int, count: int, budget: int, seed: int, constrain: bool) -> Sampled:

@@ -28,9 +28,7 @@ _CONTROL, _USER_DEFINED = 3, 4
 """Token types of `tokenizer.ggml.token_type`."""
 
 _NUMERAL = r"\d²³¹¼½¾\u2070-\u2089\u2150-\u2189\u2460-\u249b"
-_SPLIT = re.compile(
-    rf"[{_NUMERAL}]|'(?:s|t|re|ve|m|ll|d)| ?[^\W{_NUMERAL}_]+| ?(?:[^\s\w]|_)+|\s+(?!\S)|\s+"
-)
+_SPLIT = re.compile(rf"[{_NUMERAL}]|'(?:s|t|re|ve|m|ll|d)| ?[^\W{_NUMERAL}_]+| ?(?:[^\s\w]|_)+|\s+(?!\S)|\s+")
 """How the byte-level tokenizers of the Llama family with single digits cut a text before merging."""
 
 
@@ -110,7 +108,9 @@ class NumpyRuntime(Runtime):
     def tokenize(self, text: str | bytes, *, special: bool = False) -> list[int]:
         raw = text.decode("utf-8", "surrogateescape") if isinstance(text, bytes) else text
         out: list[int] = []
-        parts = re.split("(" + "|".join(map(re.escape, self.specials)) + ")", raw) if special and self.specials else [raw]
+        parts = (
+            re.split("(" + "|".join(map(re.escape, self.specials)) + ")", raw) if special and self.specials else [raw]
+        )
         for part in parts:
             if special and part in self.specials:
                 out.append(self.specials[part])
@@ -122,7 +122,9 @@ class NumpyRuntime(Runtime):
     def _merged(self, word: bytes) -> list[int]:
         parts = [word[i : i + 1] for i in range(len(word))]
         while len(parts) > 1:
-            ranked = [(self._ranks.get((a, b), 1 << 30), i) for i, (a, b) in enumerate(zip(parts, parts[1:], strict=False))]
+            ranked = [
+                (self._ranks.get((a, b), 1 << 30), i) for i, (a, b) in enumerate(zip(parts, parts[1:], strict=False))
+            ]
             rank, place = min(ranked)
             if rank == 1 << 30:
                 break
@@ -148,7 +150,9 @@ class NumpyRuntime(Runtime):
         logits: Logits = self._norm(x, self._weights["output_norm.weight"]) @ head.T
         return logits if every else logits[-1]
 
-    def _attention(self, layer: Mapping[str, Array], index: int, x: Array, start: int, turn: tuple[Array, Array]) -> Array:
+    def _attention(
+        self, layer: Mapping[str, Array], index: int, x: Array, start: int, turn: tuple[Array, Array]
+    ) -> Array:
         count = len(x)
         q = _rotated((x @ layer["attn_q.weight"].T).reshape(count, self._heads, self._width), *turn)
         k = _rotated((x @ layer["attn_k.weight"].T).reshape(count, self._kv_heads, self._width), *turn)

@@ -1,4 +1,4 @@
-"""The agent histories that `onspec demo`, the benchmarks and the tests run on: a file read, a fix made, a second bug."""
+"""Agent histories for the demo, the benchmarks and the tests: a file read, a fix made, a second bug."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ _CONTROL, _USER_DEFINED = 8, 16
 
 _BATCH = 512
 _DEFAULTS = (512, 2048, 512)
-"""First three fields of the default context parameters: n_ctx, n_batch, n_ubatch. They tell whether the layout is known."""
+"""First fields of the default context parameters (n_ctx, n_batch, n_ubatch): they tell a layout that is known."""
 
 _THREADS = 4
 """Default of the two adjacent thread fields (`GGML_DEFAULT_N_THREADS`)."""

@@ -83,7 +83,9 @@ def page(arms: Sequence[Arm], title: str) -> str:
             parts.append("<table><tr><th>after</th><th>invented key</th><th>which</th></tr>")
             for chance in rows:
                 keys = ", ".join(f"{html.escape(key)} {share:.3f}" for key, share in chance.keys[:5])
-                parts.append(f"<tr><td>{html.escape(chance.after)}</td><td>{chance.invented:.3f}</td><td>{keys}</td></tr>")
+                parts.append(
+                    f"<tr><td>{html.escape(chance.after)}</td><td>{chance.invented:.3f}</td><td>{keys}</td></tr>"
+                )
             parts.append("</table>")
     return "".join(parts) + "</body></html>\n"
 

@@ -295,9 +295,7 @@ class _KeySearch:
     only to name the key.
     """
 
-    def __init__(
-        self, runtime: Runtime, causes: Causes, prompt: Sequence[int], written: bytes, start: Matcher
-    ) -> None:
+    def __init__(self, runtime: Runtime, causes: Causes, prompt: Sequence[int], written: bytes, start: Matcher) -> None:
         self._runtime = runtime
         self._causes = causes
         self._written = written

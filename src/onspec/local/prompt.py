@@ -9,7 +9,7 @@ import orjson
 
 from onspec.contract.tool import Tool
 from onspec.errors import InputError
-from onspec.message import Call, Message, Result, Text, Thinking
+from onspec.message import Call, Message, Result, Role, Text, Thinking
 
 DIALECT = "hermes_json"
 """How the prompt asks for calls."""
@@ -20,7 +20,9 @@ _ASK = (
 )
 
 
-def render(messages: Sequence[Message], tools: Sequence[Tool], *, keep_thinking: bool = True, open_turn: bool = True) -> str:
+def render(
+    messages: Sequence[Message], tools: Sequence[Tool], *, keep_thinking: bool = True, open_turn: bool = True
+) -> str:
     """The prompt of `messages`, ending where the assistant is to speak if `open_turn`.
 
     An assistant's message at the very end is left open, so that the model goes on with it.
@@ -109,7 +111,8 @@ def _message(item: dict[str, Any]) -> Message:
     for call in item.get("tool_calls") or ():
         function = call.get("function", {})
         parts.append(Call(str(function.get("name", "")), str(function.get("arguments", "")), call.get("id")))
-    role = "tool" if parts and all(isinstance(part, Result) for part in parts) else item["role"]
+    answers = bool(parts) and all(isinstance(part, Result) for part in parts)
+    role: Role = "tool" if answers else item["role"]
     return Message(role, tuple(parts))
 
 
