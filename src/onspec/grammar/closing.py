@@ -66,8 +66,13 @@ class _Search:
         self._matcher = matcher
         self._pieces = pieces
         self._steps = 0
+        self._start = Place()
+        self._given = 0
 
     def run(self, written: bytes) -> Ending | None:
+        self._given = len(written)
+        if not self._pieces.raw:
+            self._start.feed(written)
         path: list[tuple[bytes, list[int], bool]] = []
         stack: list[tuple[int, bytes, bool]] = []
         while True:
@@ -105,8 +110,8 @@ class _Search:
             return [(self._pieces.whole.encode(), True)]
         if self._pieces.raw:
             return self._overlapping(text) + [(byte, True) for byte in _BYTES]
-        here = Place()
-        here.feed(text)
+        here = self._start.copy()
+        here.feed(text[self._given :])
         if here.word is not None:
             return self._inside_string(here, bytes(here.word))
         ways: list[tuple[bytes, bool]] = [(b"}", False), (b"]", False)]

@@ -22,6 +22,9 @@ Mask = NDArray[np.bool_]
 CACHED = 64
 """Compiled grammars kept for one vocabulary."""
 
+_SHORT, _REMEMBERED = 256, 50_000
+"""Texts up to this many bytes keep their tokens, up to so many of them: closing tries the same few again and again."""
+
 _LIMITS = LLParserLimits(
     initial_lexer_fuel=20_000_000,
     step_lexer_fuel=2_000_000,
@@ -60,6 +63,7 @@ class Vocabulary:
         self.size: int = self.tokenizer.vocab_size
         self.eos: int = self.tokenizer.eos_token
         self._compiled: OrderedDict[str, Any] = OrderedDict()
+        self._tokens: dict[bytes, list[int]] = {}
 
     @classmethod
     def of_bytes(cls) -> Vocabulary:
@@ -93,8 +97,12 @@ class Vocabulary:
 
     def tokens_of(self, text: bytes) -> list[int]:
         """The model's own tokens of `text`."""
-        found: list[int] = self.tokenizer.tokenize_bytes(text)
-        return found
+        found = self._tokens.get(text)
+        if found is None:
+            found = list(self.tokenizer.tokenize_bytes(text))
+            if len(text) <= _SHORT and len(self._tokens) < _REMEMBERED:
+                self._tokens[text] = found
+        return list(found)
 
     def bytes_of(self, tokens: Sequence[int]) -> bytes:
         """The text of `tokens`; control tokens are written as their names."""

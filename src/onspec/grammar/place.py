@@ -91,11 +91,9 @@ class Place:
             return
         if code in b"{[":
             self.stack.append(Open(set() if code == 0x7B else None, self.path, expects_key=code == 0x7B))
-        elif code in b"}]":
-            if self.stack:
-                self.stack.pop()
-        elif code == 0x2C:
-            if self.stack:
-                self.stack[-1].expects_key = True
+        elif code in b"}]" and self.stack:
+            self.stack.pop()
+        elif code == 0x2C and self.stack:
+            self.stack[-1].expects_key = True
         self.scalar = b"" if code in b"{}[],:" else self.scalar + bytes([code])
         self.tail = code

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -123,7 +124,7 @@ class NumpyRuntime(Runtime):
         parts = [word[i : i + 1] for i in range(len(word))]
         while len(parts) > 1:
             ranked = [
-                (self._ranks.get((a, b), 1 << 30), i) for i, (a, b) in enumerate(zip(parts, parts[1:], strict=False))
+                (self._ranks.get((a, b), 1 << 30), i) for i, (a, b) in enumerate(pairwise(parts))
             ]
             rank, place = min(ranked)
             if rank == 1 << 30:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onspec.errors import LimitError
+from onspec.grammar.closing import Ending
 from onspec.grammar.llguidance import Matcher
 from onspec.grammar.rules import Pieces
 from onspec.local.closeout import Closeout
@@ -119,7 +120,7 @@ def constrained(
     started = time.perf_counter()
     _fits(runtime, prompt, budget)
     state = _State(matcher.copy())
-    closeout = Closeout(budget, pieces, matcher) if pieces is not None else None
+    closeout = Closeout(budget, pieces) if pieces is not None else None
     logits = runtime.prime(prompt)
     end: End = "length"
     cut = False
@@ -128,30 +129,27 @@ def constrained(
         if state.matcher.accepting():
             end = "whole"
             break
+        if closeout is None and len(state.tokens) >= budget:
+            break
+        forced = state.forced(budget - len(state.tokens)) if skip else []
+        if forced:
+            step = forced
+        else:
+            if pending:
+                logits, pending = runtime.eval(pending), []
+            token = state.draw(logits, temperature, rng)
+            if token is None:
+                break
+            step = [token]
         if closeout is not None:
-            clock = time.perf_counter()
-            ending = closeout.due(state.matcher, state.text, len(state.tokens))
-            state.mask_seconds += time.perf_counter() - clock
+            ending = state.ending(closeout, step, runtime.text(step))
             if ending is not None:
                 state.take(runtime, ending.tokens)
                 end, cut = "closed", ending.invented
                 break
-        if len(state.tokens) >= budget:
-            break
-        if skip:
-            forced = state.forced(budget - len(state.tokens))
-            if forced:
-                state.take(runtime, forced)
-                state.skipped += len(forced)
-                pending += forced
-                continue
-        if pending:
-            logits = runtime.eval(pending)
-        token = state.draw(logits, temperature, rng)
-        if token is None:
-            break
-        state.take(runtime, [token])
-        pending = [token]
+        state.take(runtime, step)
+        state.skipped += len(forced)
+        pending += step
     return Draw(
         tuple(state.tokens), state.text, end, cut or end == "length", state.log_weight, tuple(state.masses),
         state.skipped, state.mask_seconds, time.perf_counter() - started,
@@ -175,9 +173,15 @@ class _State:
         self.tokens += tokens
         self.text += runtime.text(tokens)
 
+    def ending(self, closeout: Closeout, step: Sequence[int], text: bytes) -> Ending | None:
+        clock = time.perf_counter()
+        found = closeout.due(self.matcher, self.text, step, len(self.tokens), text)
+        self.mask_seconds += time.perf_counter() - clock
+        return found
+
     def forced(self, most: int) -> list[int]:
         clock = time.perf_counter()
-        found = self.matcher.forced_tokens()[:most]
+        found = self.matcher.forced_tokens()[: max(most, 1)]
         self.mask_seconds += time.perf_counter() - clock
         return found
 
