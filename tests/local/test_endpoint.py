@@ -42,7 +42,9 @@ def test_a_call_comes_back_as_openai_writes_it(fast: Runtime) -> None:
     call = document["choices"][0]["message"]["tool_calls"][0]
     assert call["function"]["name"] == "read"
     assert "path" in json.loads(call["function"]["arguments"])
-    assert document["usage"]["total_tokens"] == document["usage"]["prompt_tokens"] + document["usage"]["completion_tokens"]
+    assert (
+        document["usage"]["total_tokens"] == document["usage"]["prompt_tokens"] + document["usage"]["completion_tokens"]
+    )
 
 
 def test_a_stream_carries_the_same(fast: Runtime) -> None:

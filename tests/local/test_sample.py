@@ -57,7 +57,11 @@ def test_without_a_closeout_a_sample_may_end_in_the_middle(fast: Runtime) -> Non
 
 
 def test_forced_tokens_are_not_asked_of_the_model(fast: Runtime) -> None:
-    schema = {"type": "object", "properties": {"the_only_key": {"const": "the only value"}}, "required": ["the_only_key"]}
+    schema = {
+        "type": "object",
+        "properties": {"the_only_key": {"const": "the only value"}},
+        "required": ["the_only_key"],
+    }
     exact = compile_exact({**schema, "additionalProperties": False}, Options("schema", PYTHON_SPACING, False))
     matcher = fast.vocabulary.matcher(exact.grammar(edges=False))
     draw = constrained(fast, fast.tokenize("x"), matcher, np.random.default_rng(0))
@@ -134,13 +138,21 @@ def test_free_samples_stop_at_their_stops(fast: Runtime) -> None:
 def test_a_measured_call_adds_up(fast: Runtime) -> None:
     """Forbidden mass by cause sums to the whole, and the chances after a value sum to one."""
     meter = Meter(fast, TOOLS)
-    call = '\n{"name": "edit", "arguments": {"path": "a", "edits": [{"oldText": "x", "newText": "\\"y\\""}]}}\n</tool_call>'
+    edits = '[{"oldText": "x", "newText": "\\"y\\""}]'
+    call = f'\n{{{{"name": "edit", "arguments": {{{{"path": "a", "edits": {edits}}}}}}}}}\n</tool_call>'
     pressure = meter.measure(fast.tokenize("the "), call)
     assert b"".join(position.text for position in pressure.positions) == call.encode()
     for position in pressure.positions:
         assert sum(position.causes.values()) == pytest.approx(position.forbidden, abs=1e-9)
         assert 0 <= position.forbidden <= 1 + 1e-9
-    assert [chance.after for chance in pressure.keys] == ['"name"', '"path"', '"oldText"', '"newText"', '"edits"', '"arguments"']
+    assert [chance.after for chance in pressure.keys] == [
+        '"name"',
+        '"path"',
+        '"oldText"',
+        '"newText"',
+        '"edits"',
+        '"arguments"',
+    ]
     for chance in pressure.keys:
         total = chance.close + chance.invented + chance.declared + chance.other + chance.unknown
         assert total == pytest.approx(1, abs=1e-6)

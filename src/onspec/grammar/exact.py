@@ -344,12 +344,9 @@ class SchemaRules:
             refs.append(self._rules.terminal("|".join(dict.fromkeys(words)), min(plain, key=len)))
         for value in values:
             if isinstance(value, dict):
-                refs.append(
-                    self.place(
-                        (self._document.made({"type": "object", "properties": {k: {"const": v} for k, v in value.items()},
-                                     "required": list(value), "additionalProperties": False}),)
-                    )
-                )  # fmt: skip
+                own = {key: {"const": part} for key, part in value.items()}
+                whole = {"type": "object", "properties": own, "required": list(value), "additionalProperties": False}
+                refs.append(self.place((self._document.made(whole),)))
             elif isinstance(value, list):
                 items = {"type": "array", "prefixItems": [{"const": v} for v in value], "items": False}
                 refs.append(self.place((self._document.made({**items, "minItems": len(value)}),)))

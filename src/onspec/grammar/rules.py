@@ -268,6 +268,14 @@ class Rules:
         self._nodes[name] = node
         return name
 
+    def node_of(self, name: Ref) -> Node | None:
+        """The body of a rule, for writers of other grammar languages."""
+        return self._nodes.get(name)
+
+    def lark_of(self, name: Ref) -> str | None:
+        """The Lark expression of a terminal, or None where `name` is a rule."""
+        return next((lark for lark, terminal in self._terminals.items() if terminal == name), None)
+
     # --- what admits something ---
 
     def admitting(self) -> set[Ref]:

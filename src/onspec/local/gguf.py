@@ -123,9 +123,7 @@ class NumpyRuntime(Runtime):
     def _merged(self, word: bytes) -> list[int]:
         parts = [word[i : i + 1] for i in range(len(word))]
         while len(parts) > 1:
-            ranked = [
-                (self._ranks.get((a, b), 1 << 30), i) for i, (a, b) in enumerate(pairwise(parts))
-            ]
+            ranked = [(self._ranks.get((a, b), 1 << 30), i) for i, (a, b) in enumerate(pairwise(parts))]
             rank, place = min(ranked)
             if rank == 1 << 30:
                 break
