@@ -48,7 +48,8 @@ CALLS = {
     "qwen3_coder_xml": (
         "<tool_call>\n<function=get_weather>\n<parameter=city>\nOslo\n</parameter>\n<parameter=days>\n2\n</parameter>\n"
         "</function>\n</tool_call>",
-        "<tool_call>\n<function=get_weather>\n<parameter=days>\n2\n</parameter>\n<parameter=city>\na\nb < c\n</parameter>\n"
+        "<tool_call>\n<function=get_weather>\n<parameter=days>\n2\n</parameter>\n"
+        "<parameter=city>\na\nb < c\n</parameter>\n"
         "</function>\n</tool_call>",
         "<tool_call>\n<function=get_weather>\n<parameter=in_file>\n2",
     ),
@@ -82,7 +83,8 @@ CALLS = {
         '<｜DSML｜parameter name="days" string="false">2</｜DSML｜parameter>\n</｜DSML｜invoke>\n</｜DSML｜tool_calls>',
         '<｜DSML｜tool_calls>\n<｜DSML｜invoke name="get_weather">\n'
         '<｜DSML｜parameter name="days" string="false">2</｜DSML｜parameter>\n'
-        '<｜DSML｜parameter name="city" string="true">Oslo</｜DSML｜parameter>\n</｜DSML｜invoke>\n</｜DSML｜tool_calls>',
+        '<｜DSML｜parameter name="city" string="true">Oslo</｜DSML｜parameter>\n</｜DSML｜invoke>\n'
+        '</｜DSML｜tool_calls>',
         '<｜DSML｜tool_calls>\n<｜DSML｜invoke name="get_weather">\n<｜DSML｜parameter name="days" string="true">',
     ),
     "kimi_k2": (
@@ -96,10 +98,12 @@ CALLS = {
     "kimi_k3": (
         '<|open|>tools<|sep|><|open|>call tool="get_weather" index="1"<|sep|>'
         '<|open|>argument key="city" type="string"<|sep|>Oslo<|close|>argument<|sep|>'
-        '<|open|>argument key="days" type="number"<|sep|>2<|close|>argument<|sep|><|close|>call<|sep|><|close|>tools<|sep|>',
+        '<|open|>argument key="days" type="number"<|sep|>2<|close|>argument<|sep|><|close|>call<|sep|>'
+        '<|close|>tools<|sep|>',
         '<|open|>tools<|sep|><|open|>call tool="get_weather" index="1"<|sep|>'
         '<|open|>argument key="days" type="number"<|sep|>2<|close|>argument<|sep|>'
-        '<|open|>argument key="city" type="string"<|sep|>a<b<|close|>argument<|sep|><|close|>call<|sep|><|close|>tools<|sep|>',
+        '<|open|>argument key="city" type="string"<|sep|>a<b<|close|>argument<|sep|><|close|>call'
+        '<|sep|><|close|>tools<|sep|>',
         '<|open|>tools<|sep|><|open|>call tool="get_weather" index="1"<|sep|><|open|>argument key="in_file"',
     ),
     "glm45": (

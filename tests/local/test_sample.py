@@ -139,7 +139,7 @@ def test_a_measured_call_adds_up(fast: Runtime) -> None:
     """Forbidden mass by cause sums to the whole, and the chances after a value sum to one."""
     meter = Meter(fast, TOOLS)
     edits = '[{"oldText": "x", "newText": "\\"y\\""}]'
-    call = f'\n{{{{"name": "edit", "arguments": {{{{"path": "a", "edits": {edits}}}}}}}}}\n</tool_call>'
+    call = f'\n{{"name": "edit", "arguments": {{"path": "a", "edits": {edits}}}}}\n</tool_call>'
     pressure = meter.measure(fast.tokenize("the "), call)
     assert b"".join(position.text for position in pressure.positions) == call.encode()
     for position in pressure.positions:
