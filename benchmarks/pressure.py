@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from onspec.local.demo import sampled
-from onspec.local.history import TASKS, TOOLS, messages, wanted
+from onspec.local.history import FLAT_TOOLS, TASKS, TOOLS, messages, wanted
 from onspec.local.models import open_model
 from onspec.local.pressure import Meter
 from onspec.local.prompt import render
@@ -142,6 +142,28 @@ def sampled_key(runtime: Runtime, prompt: list[int], start: bytes, draws: int) -
     return commas / draws
 
 
+def histories(runtime: Runtime) -> list[dict[str, Any]]:
+    """The chance of an invented key after the new text, and what one bad call in the history does to it, for the
+    nested and the flat edit tool: means over the tasks."""
+    out = []
+    for shape, tools, flat in (("nested", TOOLS, False), ("flat", FLAT_TOOLS, True)):
+        meter = Meter(runtime, tools)
+        for name, form in (
+            ("clean", {}),
+            ("one failed call", {"failed": True}),
+            ("an invented key", {"invented": True}),
+        ):
+            chances = []
+            for task in TASKS:
+                prompt = runtime.tokenize(render(messages(task, flat=flat, **form), tools), special=True)
+                call = wanted(task, flat=flat)
+                start = call[: call.rindex('"}}' if flat else '"}]}}')].encode()
+                chances.append(meter.key_chance(prompt, start).invented)
+            out.append({"shape": shape, "history": name, "invented key": round(float(np.mean(chances)), 4)})
+            print(json.dumps(out[-1]), flush=True)
+    return out
+
+
 def long_history(runtime: Runtime) -> dict[str, Any]:
     """Seconds for one measurement after a history of about 3,000 tokens, and again with the history at hand."""
     meter = Meter(runtime, TOOLS)
@@ -167,6 +189,7 @@ def main() -> None:
     runtime = open_model("smollm2")
     found: dict[str, Any] = {"model": runtime.card.name, "validity": validity(runtime, options.samples)}
     print(json.dumps(found), flush=True)
+    found["histories"] = histories(runtime)
     found["agreement"] = agreement(runtime, options.draws)
     found["long history"] = long_history(runtime)
     print(json.dumps(found["long history"]))

@@ -84,7 +84,7 @@ CALLS = {
         '<｜DSML｜tool_calls>\n<｜DSML｜invoke name="get_weather">\n'
         '<｜DSML｜parameter name="days" string="false">2</｜DSML｜parameter>\n'
         '<｜DSML｜parameter name="city" string="true">Oslo</｜DSML｜parameter>\n</｜DSML｜invoke>\n'
-        '</｜DSML｜tool_calls>',
+        "</｜DSML｜tool_calls>",
         '<｜DSML｜tool_calls>\n<｜DSML｜invoke name="get_weather">\n<｜DSML｜parameter name="days" string="true">',
     ),
     "kimi_k2": (
@@ -99,11 +99,11 @@ CALLS = {
         '<|open|>tools<|sep|><|open|>call tool="get_weather" index="1"<|sep|>'
         '<|open|>argument key="city" type="string"<|sep|>Oslo<|close|>argument<|sep|>'
         '<|open|>argument key="days" type="number"<|sep|>2<|close|>argument<|sep|><|close|>call<|sep|>'
-        '<|close|>tools<|sep|>',
+        "<|close|>tools<|sep|>",
         '<|open|>tools<|sep|><|open|>call tool="get_weather" index="1"<|sep|>'
         '<|open|>argument key="days" type="number"<|sep|>2<|close|>argument<|sep|>'
         '<|open|>argument key="city" type="string"<|sep|>a<b<|close|>argument<|sep|><|close|>call'
-        '<|sep|><|close|>tools<|sep|>',
+        "<|sep|><|close|>tools<|sep|>",
         '<|open|>tools<|sep|><|open|>call tool="get_weather" index="1"<|sep|><|open|>argument key="in_file"',
     ),
     "glm45": (

@@ -40,6 +40,7 @@ class Document:
         self._note = note
         self._keep: list[Any] = [schema]
         self._anchors: dict[str, Any] | None = None
+        self._plain: dict[int, dict[str, Any]] = {}
         draft = schema.get("$schema", "") if isinstance(schema, Mapping) else ""
         # Up to draft 7, a `$ref` hides its siblings.
         self._siblings = not _OLD_DRAFT.search(draft if isinstance(draft, str) else "")
@@ -88,7 +89,12 @@ class Document:
 
     def _cached(self, part: Mapping[str, Any], plain: dict[str, Any]) -> dict[str, Any]:
         # A schema that lost nothing keeps its identity, so that rules made from it are found again.
-        return part if isinstance(part, dict) and plain == part else self.made(plain)
+        if isinstance(part, dict) and plain == part:
+            return part
+        known = self._plain.get(id(part))
+        if known is None or known != plain:
+            known = self._plain[id(part)] = self.made(plain)
+        return known
 
     def _negation(self, plain: dict[str, Any]) -> bool:
         """Work a `not` into the schema where that is exact; False where it refuses everything."""

@@ -22,6 +22,9 @@ Mask = NDArray[np.bool_]
 CACHED = 64
 """Compiled grammars kept for one vocabulary."""
 
+_TOO_LARGE = ("fuel", "panic", "too large", "too many", "max is", "too deeply nested", "too complex")
+"""Words of the engine's refusals that are about size, not about syntax."""
+
 _SHORT, _REMEMBERED = 256, 50_000
 """Texts up to this many bytes keep their tokens, up to so many of them: closing tries the same few again and again."""
 
@@ -131,13 +134,7 @@ class Vocabulary:
 
 def _translated(message: str) -> InputError | LimitError:
     first = message.strip().split("\n", 1)[0][:300]
-    if (
-        "fuel" in message
-        or "panic" in message
-        or "too large" in message
-        or "too many" in message
-        or "max is" in message
-    ):
+    if any(word in message for word in _TOO_LARGE):
         return LimitError(f"the grammar is larger than the engine can hold ({first}); use fewer or simpler tools")
     return InputError(f"the grammar is not valid: {first}")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -10,8 +11,9 @@ from onspec.errors import InputError, MissingExtra
 from onspec.grammar.llguidance import Matcher, Vocabulary
 
 try:
-    import torch
-    from transformers import LogitsProcessor
+    # Not installed with onspec, and heavy: looked up by name, so that type checking needs neither.
+    torch: Any = import_module("torch")
+    LogitsProcessor: Any = import_module("transformers").LogitsProcessor
 except ImportError:
     raise MissingExtra("transformers", "transformers") from None
 
@@ -37,7 +39,7 @@ def vocabulary(tokenizer: Any, size: int | None = None) -> Vocabulary:
         raise InputError(f"this tokenizer cannot be used: {error}") from None
 
 
-class GrammarLogits(LogitsProcessor):  # type: ignore[misc]  # transformers is an optional package
+class GrammarLogits(LogitsProcessor):  # type: ignore[misc]  # its type is unknown here
     """Masks what a grammar forbids, for one batch of one `generate` call.
 
     Args:

@@ -44,6 +44,10 @@ TOOLS: tuple[Tool, ...] = (
 )
 
 
+FLAT_TOOLS: tuple[Tool, ...] = (*TOOLS[:2], Tool("edit", FLAT_SCHEMA))
+"""The same with the flat edit tool."""
+
+
 @dataclass(frozen=True, slots=True)
 class Task:
     """Two bugs in one file: the first was fixed in the history, the second is to be fixed now.

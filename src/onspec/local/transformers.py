@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,10 @@ from onspec.local.llama_api import check_gguf
 from onspec.local.runtime import Card, Logits, Runtime
 
 try:
-    import torch
-    from transformers import AutoModelForCausalLM, AutoTokenizer
+    # Not installed with onspec, and heavy: looked up by name, so that type checking needs neither.
+    torch: Any = import_module("torch")
+    AutoModelForCausalLM: Any = import_module("transformers").AutoModelForCausalLM
+    AutoTokenizer: Any = import_module("transformers").AutoTokenizer
 except ImportError:
     raise MissingExtra("transformers", "transformers") from None
 
@@ -37,7 +40,11 @@ class TransformersRuntime(Runtime):
         where: dict[str, Any] = {"pretrained_model_name_or_path": str(model), "local_files_only": True}
         if model.is_file():
             check_gguf(model)
-            where = {"pretrained_model_name_or_path": str(model.parent), "gguf_file": model.name, "local_files_only": True}
+            where = {
+                "pretrained_model_name_or_path": str(model.parent),
+                "gguf_file": model.name,
+                "local_files_only": True,
+            }
         try:
             self._tokenizer: Any = AutoTokenizer.from_pretrained(**where)
             self._model: Any = AutoModelForCausalLM.from_pretrained(**where, dtype=torch.float32).eval()
