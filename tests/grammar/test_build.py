@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-
 import pytest
 
 from onspec.contract.tool import Tool
@@ -365,7 +363,7 @@ def test_grammars_are_cached_by_content() -> None:
     assert build([JOBS], "hermes_json") is not build([JOBS], "hermes_json", "required")
 
 
-@pytest.mark.parametrize(("dialect", "choice"), itertools.product(["hermes_json", "harmony", "qwen3_coder_xml"], ["x"]))
+@pytest.mark.parametrize(("dialect", "choice"), [(name, "x") for name in ("hermes_json", "harmony", "qwen3_coder_xml")])
 def test_a_wrong_request_is_named(dialect: str, choice: str) -> None:
     with pytest.raises(InputError, match="no tool is called"):
         build(TOOLS, dialect, choice)
