@@ -97,11 +97,11 @@ def agreement(runtime: Runtime, draws: int) -> list[dict[str, Any]]:
     out = []
     for number, task in enumerate(TASKS):
         for invented in (False, True):
-            prompt = runtime.tokenize(render(messages(task, invented=invented), TOOLS), special=True)
+            prompt = runtime.prompt(render(messages(task, invented=invented), TOOLS))
             call = wanted(task)
             start = call[: call.rindex('"}]}}')].encode()
-            estimate, _ = meter.valid(prompt, np.random.default_rng(number), draws=400, budget=8, start=start)
-            share, error = brute_force(runtime, meter, prompt, start, draws, 8)
+            estimate, _ = meter.valid(prompt, np.random.default_rng(number), draws=400, budget=16, start=start)
+            share, error = brute_force(runtime, meter, prompt, start, draws, 16)
             apart = abs(estimate.value - share)
             chance = meter.key_chance(prompt, start)
             out.append(
@@ -155,7 +155,7 @@ def histories(runtime: Runtime) -> list[dict[str, Any]]:
         ):
             chances = []
             for task in TASKS:
-                prompt = runtime.tokenize(render(messages(task, flat=flat, **form), tools), special=True)
+                prompt = runtime.prompt(render(messages(task, flat=flat, **form), tools))
                 call = wanted(task, flat=flat)
                 start = call[: call.rindex('"}}' if flat else '"}]}}')].encode()
                 chances.append(meter.key_chance(prompt, start).invented)

@@ -96,7 +96,7 @@ def pressure(
             meter = Meter(opened, found)
             arms = []
             for name in ("as it is", *(_SHORT[word] for word in without)):
-                prompt = opened.tokenize(render(ARMS[name](cut.messages), found), special=True)
+                prompt = opened.prompt(render(ARMS[name](cut.messages), found))
 
                 def progress(what: str, done: int, of: int, name: str = name) -> None:
                     status.update(f"{name}: {what} {done}/{of}")

@@ -108,7 +108,7 @@ class Chat:
         if wanted and not tools:
             raise InputError("a call is required, but there is no tool")
         shown = tools if choice != "none" else []
-        prompt = runtime.tokenize(render(messages, shown), special=True)
+        prompt = runtime.prompt(render(messages, shown))
         if len(prompt) + budget > runtime.capacity:
             raise LimitError(
                 f"the conversation has {len(prompt)} tokens; with a budget of {budget} it does not fit the context of "

@@ -57,7 +57,7 @@ def is_valid(text: bytes, tools: tuple[Tool, ...] = TOOLS) -> bool:
 
 def sampled(runtime: Runtime, task: int, count: int, budget: int, seed: int, constrain: bool) -> Sampled:
     """`count` samples of the call that one history asks for."""
-    prompt = runtime.tokenize(render(messages(TASKS[task]), TOOLS), special=True)
+    prompt = runtime.prompt(render(messages(TASKS[task]), TOOLS))
     rng = np.random.default_rng(seed)
     draws: list[Draw] = []
     grammar = build(
@@ -95,7 +95,7 @@ def run(runtime: Runtime, *, samples: int = 8, budget: int = 160, seed: int = 1,
     arms = []
     for name, failed in (("a clean history", False), ("one failed call in the history", True)):
         tell(f"the pressure after {name}")
-        prompt = runtime.tokenize(render(messages(TASKS[0], failed=failed), TOOLS), special=True)
+        prompt = runtime.prompt(render(messages(TASKS[0], failed=failed), TOOLS))
         arms.append(Arm(name, meter.measure(prompt, wanted(TASKS[0]))))
     return Story(loose, strict, tuple(arms))
 

@@ -77,6 +77,11 @@ class Runtime(ABC):
     def tokenize(self, text: str | bytes, *, special: bool = False) -> list[int]:
         """Tokens of `text`; special tokens are recognised in it only if `special`."""
 
+    def prompt(self, text: str) -> list[int]:
+        """Tokens of a whole prompt: special tokens recognised, after the token that starts a context, if any."""
+        found = self.tokenize(text, special=True)
+        return found if self.card.bos is None else [self.card.bos, *found]
+
     def eval(self, tokens: Sequence[int], *, every: bool = False) -> Logits:
         """Add `tokens` to the context.
 
