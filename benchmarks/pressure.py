@@ -92,18 +92,19 @@ def brute_force(
 
 def agreement(runtime: Runtime, draws: int) -> list[dict[str, Any]]:
     """Importance sampling against brute force in ten settings: the end of an edit call, on five tasks and two
-    histories, from the closing of the new text on."""
+    histories, after the quote that closes the new text."""
     meter = Meter(runtime, TOOLS)
     out = []
     for number, task in enumerate(TASKS):
         for invented in (False, True):
             prompt = runtime.prompt(render(messages(task, invented=invented), TOOLS))
             call = wanted(task)
-            start = call[: call.rindex('"}]}}')].encode()
+            inside = call[: call.rindex('"}]}}')].encode()
+            start = inside + b'"'  # The text is closed; the brackets and the end of the block are still to come.
             estimate, _ = meter.valid(prompt, np.random.default_rng(number), draws=400, budget=16, start=start)
             share, error = brute_force(runtime, meter, prompt, start, draws, 16)
             apart = abs(estimate.value - share)
-            chance = meter.key_chance(prompt, start)
+            chance = meter.key_chance(prompt, inside)
             out.append(
                 {
                     "task": task.path,
@@ -115,7 +116,7 @@ def agreement(runtime: Runtime, draws: int) -> list[dict[str, Any]]:
                     "brute force error": round(error, 5),
                     "apart in errors": round(apart / math.hypot(estimate.error, error), 2),
                     "invented key, computed": round(chance.invented, 5),
-                    "invented key, sampled": round(sampled_key(runtime, prompt, start, draws), 5),
+                    "invented key, sampled": round(sampled_key(runtime, prompt, inside, draws), 5),
                 }
             )
             print(json.dumps(out[-1]), flush=True)
