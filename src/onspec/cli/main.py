@@ -23,6 +23,9 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "serve": ("onspec.cli.serve:serve", "Run a gateway between an agent and its provider."),
     "wrap": ("onspec.cli.wrap:wrap", "Run an agent through a gateway of its own."),
     "report": ("onspec.cli.report:report", "Show what a gateway counted."),
+    "pressure": ("onspec.cli.pressure:pressure", "Measure how likely a local model is to break a call, and where."),
+    "generate": ("onspec.cli.generate:generate", "Chat with tools on a local model, constrained to their contracts."),
+    "model": ("onspec.cli.model:model", "Add, list and locate local models."),
 }
 
 USAGE = 2

@@ -1,0 +1,135 @@
+"""`onspec pressure`: the wish of a local model to break a call, token by token."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+from rich.console import Console
+
+from onspec.cli.generate import load_tools
+from onspec.cli.heat import show, show_story
+from onspec.contract.tool import Tool
+from onspec.contract.toolset import Toolset
+from onspec.errors import InputError
+from onspec.local.arms import ARMS, cut_at
+from onspec.local.demo import run
+from onspec.local.models import DEFAULT, open_model
+from onspec.local.picture import Arm, document, page
+from onspec.local.pressure import Meter, Pressure
+from onspec.local.prompt import messages_of, render
+from onspec.message import Message
+
+_SHORT = {"thinking": "without thinking", "failures": "without failed calls"}
+
+
+@click.command()
+@click.argument("history", required=False, type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("-t", "--tools", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Tool definitions.")
+@click.option("-n", "--call", "number", default=-1, show_default=True, help="Which call; 0 is the first, -1 the last.")
+@click.option("-m", "--model", default=DEFAULT, show_default=True, help="A model by name, or a GGUF file.")
+@click.option(
+    "--runtime", type=click.Choice(["auto", "xllamacpp", "llama_cpp", "gguf", "transformers"]), default="auto"
+)
+@click.option(
+    "--without",
+    multiple=True,
+    type=click.Choice(list(_SHORT)),
+    help="Measure a second time without the thinking, or without failed calls. Repeatable.",
+)
+@click.option("--draws", default=0, show_default=True, help="Also estimate P(valid call) from this many samples.")
+@click.option("--max-tokens", type=click.IntRange(1), default=256, show_default=True, help="Tokens of one sample.")
+@click.option("--seed", default=0, show_default=True)
+@click.option("--context", type=click.IntRange(64), default=4096, show_default=True, help="Tokens of context.")
+@click.option("--threads", type=click.IntRange(1), default=1, show_default=True)
+@click.option("--html", "picture", type=click.Path(dir_okay=False, path_type=Path), help="Also write a page.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@click.option("--demo", "story", is_flag=True, help="Run on a bundled history instead.")
+def pressure(
+    history: Path | None,
+    tools: Path | None,
+    number: int,
+    model: str,
+    runtime: Any,
+    without: tuple[str, ...],
+    draws: int,
+    max_tokens: int,
+    seed: int,
+    context: int,
+    threads: int,
+    picture: Path | None,
+    as_json: bool,
+    story: bool,
+) -> None:
+    """Measure how likely a local model is to break a call, where, and how.
+
+    HISTORY is a JSON file: a list of messages as OpenAI or Anthropic write them, or a whole request with `messages` and
+    `tools`. The model is led along one call of it; at each token the probability of everything that the tool's exact
+    grammar forbids there is summed, by cause. At each place where an object could go on, the chance of an invented key
+    is computed, and which keys.
+
+    \b
+    Examples:
+      onspec pressure --demo
+      onspec pressure request.json
+      onspec pressure request.json --without failures --html pressure.html
+      onspec pressure messages.json --tools tools.json --call 2 --draws 30 --json
+
+    Exit status: 0 measured, 2 used wrongly (also where the call itself does not keep its contract).
+    """
+    console = Console(stderr=False, highlight=False)
+    notes = Console(stderr=True, highlight=False)
+    loaded = None if story else _load(history, tools)
+    with notes.status("opening the model") as status:
+        opened = open_model(model, runtime=runtime, capacity=context, threads=threads)
+        if loaded is None:
+            result = run(opened, seed=seed, told=lambda line: status.update(line))
+            arms = list(result.arms)
+        else:
+            result = None
+            messages, found = loaded
+            cut = cut_at(messages, number)
+            meter = Meter(opened, found)
+            arms = []
+            for name in ("as it is", *(_SHORT[word] for word in without)):
+                prompt = opened.prompt(render(ARMS[name](cut.messages), found))
+
+                def progress(what: str, done: int, of: int, name: str = name) -> None:
+                    status.update(f"{name}: {what} {done}/{of}")
+
+                measured: Pressure = meter.measure(prompt, cut.call, progress=progress)
+                if draws:
+                    rng = np.random.default_rng(seed)
+                    estimate, _ = meter.valid(prompt, rng, draws=draws, budget=max_tokens, progress=progress)
+                    measured = replace(measured, valid=estimate)
+                arms.append(Arm(name, measured))
+    if picture is not None:
+        picture.write_text(page(arms, f"Pressure on a call ({opened.card.name})"), encoding="utf-8")
+    if as_json:
+        click.echo(document(arms))
+    elif result is not None:
+        show_story(console, result)
+    else:
+        for arm in arms:
+            show(console, arm)
+
+
+def _load(history: Path | None, tools: Path | None) -> tuple[list[Message], list[Tool]]:
+    if history is None:
+        raise click.UsageError("give a HISTORY, or --demo")
+    try:
+        found = json.loads(history.read_bytes())
+    except ValueError as error:
+        raise InputError(f"{history} is not JSON: {error}") from None
+    declared = load_tools(tools) if tools is not None else []
+    if isinstance(found, dict):
+        if tools is None and found.get("tools"):
+            declared = list(Toolset.from_json(found["tools"]).values())
+        found = found.get("messages")
+    if not declared:
+        raise click.UsageError("the history names no tools; give them with --tools")
+    return messages_of(found), declared

@@ -1,0 +1,1 @@
+"""Grammars: tools and a dialect become what a decoder may emit."""

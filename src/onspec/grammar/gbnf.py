@@ -1,0 +1,234 @@
+"""GBNF with a lazy trigger: what a llama.cpp server takes to constrain calls."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from onspec.contract.tool import Tool
+from onspec.errors import InputError
+from onspec.grammar import lexemes
+from onspec.grammar.exact import Inexact, Options, SchemaRules
+from onspec.grammar.forms import FORMS
+from onspec.grammar.notation import JSON
+from onspec.grammar.rules import Arr, Choice, Member, Node, Obj, Ref, Rules, Seq, Spacing
+from onspec.grammar.tagged import FREE_TEXT
+
+WORD = 1
+"""`COMMON_GRAMMAR_TRIGGER_TYPE_WORD` of llama.cpp's server."""
+
+_GAP = "[ \\t\\n]{0,20}"
+
+
+@dataclass(frozen=True, slots=True)
+class Gbnf:
+    """A grammar for llama.cpp.
+
+    Attributes:
+        grammar: GBNF text; its root begins with the trigger, as lazy grammars do.
+        trigger: What switches it on.
+        inexact: What could not be followed exactly. Keys come in the schema's order, and undeclared keys are refused:
+            GBNF can neither count keys nor exclude names.
+    """
+
+    grammar: str
+    trigger: str
+    inexact: tuple[Inexact, ...]
+
+    def request(self) -> dict[str, Any]:
+        """Fields for the server's `/completion` and `/v1/chat/completions`."""
+        if not self.trigger:
+            return {"grammar": self.grammar}
+        triggers = [{"type": WORD, "value": self.trigger}]
+        return {"grammar": self.grammar, "grammar_lazy": True, "grammar_triggers": triggers}
+
+
+def gbnf(tools: Sequence[Tool], dialect: str, choice: str = "auto") -> Gbnf:
+    """The grammar of one call in a dialect whose body is a JSON object.
+
+    Raises:
+        InputError: The dialect is unknown or writes no JSON, or no tool is called so.
+        SchemaError: A tool's schema admits nothing.
+    """
+    form = FORMS.get(dialect)
+    if form is None or form.style not in ("json", "envelope"):
+        raise InputError(f"GBNF is written for dialects whose call body is JSON, not for {dialect!r}")
+    chosen = [tool for tool in tools if choice in ("auto", "required", tool.name)]
+    if not chosen:
+        raise InputError(f"no tool is called {choice!r}" if tools else "there is no tool")
+    rules = Rules(Spacing(20))
+    schemas = SchemaRules(rules, Options(order="schema", spellings=False))
+    calls: list[Ref] = []
+    for tool in chosen:
+        body = schemas.add(tool.schema.document if tool.schema is not None else FREE_TEXT, "object")
+        if form.style == "envelope":
+            pairs = [(form.keys[0], rules.terminal(JSON.spelled(tool.name, False))), (form.keys[1], body)]
+            members = tuple(Member(rules.terminal(JSON.spelled(key, False)), value, True) for key, value in pairs)
+            calls.append(rules.add(Obj(members, (), ordered=True)))
+        else:
+            head = form.call.replace("{name}", tool.name).replace("{index}", "0")
+            head = head.replace("{constrain}", " <|constrain|>json")
+            calls.append(rules.add(Seq((*rules.words(head, {}), body))))
+    call = rules.add(Choice(tuple(calls)))
+    writer = _Writer(rules)
+    lines = writer.write(call)
+    opened, closed = ('"[" ', ' "]"') if form.listed else ("", "")
+    gap = f"{_GAP} " if form.loose else ""
+    end = _quoted(form.end + form.close)
+    root = f"root ::= {_quoted(form.trigger)} {gap}{opened}{writer.name(call)}{closed} {gap}{end}".rstrip()
+    notes = (*schemas.inexact, Inexact("key order", "less"), *writer.notes)
+    return Gbnf("\n".join([root, *lines]) + "\n", form.trigger, tuple(dict.fromkeys(notes)))
+
+
+class _Writer:
+    def __init__(self, rules: Rules) -> None:
+        self._rules = rules
+        self._alive = rules.admitting()
+        self.notes: list[Inexact] = []
+
+    def name(self, ref: Ref) -> str:
+        return ref.lower()
+
+    def write(self, start: Ref) -> list[str]:
+        lines: list[str] = []
+        todo, seen = [start], set()
+        while todo:
+            ref = todo.pop()
+            if ref in seen:
+                continue
+            seen.add(ref)
+            lark = self._rules.lark_of(ref)
+            if lark is not None:
+                lines.append(f"{self.name(ref)} ::= {self._terminal(lark)}")
+                continue
+            node = self._rules.node_of(ref)
+            body, needed = self._node(ref, node)
+            lines.append(body)
+            todo += needed
+        return lines
+
+    def _terminal(self, lark: str) -> str:
+        if " & " in lark or "~" in lark:
+            self.notes.append(Inexact("pattern", "more"))
+            return _converted(lexemes.STRING)
+        return _converted(lark[1:-1])
+
+    def _node(self, ref: Ref, node: Node | None) -> tuple[str, list[Ref]]:
+        name = self.name(ref)
+        if isinstance(node, Choice):
+            parts = [part for part in dict.fromkeys(node.parts) if part in self._alive]
+            return f"{name} ::= {' | '.join(map(self.name, parts))}", parts
+        if isinstance(node, Seq):
+            return f"{name} ::= {' '.join(map(self.name, node.parts))}", list(node.parts)
+        if isinstance(node, Arr):
+            return self._array(name, node)
+        if isinstance(node, Obj):
+            return self._object(name, node)
+        self.notes.append(Inexact("number (bounds)", "more"))
+        return f"{name} ::= {_converted(lexemes.NUMBER)}", []
+
+    def _array(self, name: str, node: Arr) -> tuple[str, list[Ref]]:
+        first = [ref for ref in node.first if ref in self._alive]
+        rest = node.rest if node.rest in self._alive else None
+        many, comma = "", f'{_GAP} "," {_GAP}'
+        if rest is not None and (node.high is None or node.high > len(first)):
+            low = max(node.low - len(first), 0)
+            most = None if node.high is None else node.high - len(first)
+            if first:
+                many = f"({comma} {self.name(rest)}){_count(low, most)}"
+            else:
+                less = None if most is None else most - 1
+                inner = f"{self.name(rest)} ({comma} {self.name(rest)}){_count(max(low - 1, 0), less)}"
+                many = inner if low else f"({inner})?"
+        for index in range(len(first) - 1, -1, -1):
+            lead = f"{comma} {self.name(first[index])}" if index else self.name(first[index])
+            whole = f"{lead} {many}".strip()
+            many = whole if index < node.low else f"({whole})?"
+        needed = [*first, *([rest] if rest is not None else [])]
+        return f'{name} ::= "[" {_GAP} {many} {_GAP} "]"', needed
+
+    def _object(self, name: str, node: Obj) -> tuple[str, list[Ref]]:
+        members = [member for member in node.members if member.value in self._alive and member.key is not None]
+        comma, colon = f'{_GAP} "," {_GAP}', f'{_GAP} ":" {_GAP}'
+        others = [] if members else [(key, value) for key, value in node.others if value in self._alive]
+        if node.others and not others:
+            self.notes.append(Inexact("undeclared keys", "less"))
+        needed = [ref for member in members for ref in (member.key or "", member.value)]
+        if not members:
+            plain = [(key, value) for key, value in others if key and "~" not in (self._rules.lark_of(key) or "~")]
+            if not plain:
+                return f'{name} ::= "{{" {_GAP} "}}"', []
+            pair = " | ".join(f"{self.name(key)} {colon} {self.name(value)}" for key, value in plain if key)
+            most = None if node.high is None else node.high - 1
+            body = f"({pair}) ({comma} ({pair})){_count(max(node.low - 1, 0), most)}"
+            inside = body if node.low else f"({body})?"
+            return f'{name} ::= "{{" {_GAP} {inside} {_GAP} "}}"', [r for k, v in plain for r in (k or "", v)]
+        # Two chains of rules: `s` while nothing is written yet, `m` once a comma is needed.
+        lines = [f'{name} ::= "{{" {_GAP} {name}-s0 {_GAP} "}}"']
+        count = len(members)
+        for index, member in enumerate(members):
+            entry = f"{self.name(member.key or '')} {colon} {self.name(member.value)}"
+            following = f"{name}-m{index + 1}" if index + 1 < count else ""
+            skip = f" | {name}-s{index + 1}" if index + 1 < count else ' | ""'
+            lines.append(f"{name}-s{index} ::= {entry} {following}{'' if member.required else skip}")
+            more = f"{comma} {entry}" if member.required else f"({comma} {entry})?"
+            lines.append(f"{name}-m{index} ::= {more} {following}")
+        return "\n".join(lines), needed
+
+
+def _count(low: int, high: int | None) -> str:
+    if high is None:
+        return "*" if low == 0 else f"{{{low},}}"
+    return f"{{{low},{high}}}"
+
+
+_TOKEN = re.compile(
+    r"\(\?s:\.\*\)|\[(?:[^\]\\]|\\.)*\]|\{\d*,?\d*\}|\\x[0-9a-fA-F]{2}|\\u\{[0-9a-f]+\}|\\.|[()|*+?]|.", re.DOTALL
+)
+
+
+def _converted(regex: str) -> str:
+    """A regular expression, of the kind that `onspec.grammar.lexemes` writes, as GBNF."""
+    out: list[str] = []
+    for token in _TOKEN.findall(regex):
+        if token == "(?s:.*)":
+            out.append("[^\\x00]*")
+        elif token[0] == "[" and len(token) > 1:
+            out.append("[" + re.sub(r"\\u\{([0-9a-f]+)\}|\\x..|\\.|.", _in_class, token[1:-1], flags=re.DOTALL) + "]")
+        elif token in ("(", ")", "|") or (token[0] in "{*+?" and (len(token) > 1 or token != "{")):
+            out.append(f" {token} " if token == "|" else token)
+        else:
+            out.append(" " + _quoted(_plain(token)) + " ")
+    return re.sub(r"\s+([*+?{])", r"\1", "".join(out)).strip()
+
+
+def _plain(token: str) -> str:
+    if token.startswith("\\u{"):
+        return chr(int(token[3:-1], 16))
+    if token.startswith("\\x"):
+        return chr(int(token[2:], 16))
+    if token.startswith("\\"):
+        return {"t": "\t", "n": "\n", "r": "\r"}.get(token[1], token[1])
+    return token
+
+
+def _in_class(match: re.Match[str]) -> str:
+    text = match[0]
+    if text.startswith("\\u{"):
+        return f"\\U{int(text[3:-1], 16):08X}"
+    if text.startswith("\\x") or text in ("\\t", "\\n", "\\r", "\\\\", "\\]"):
+        return text
+    if text.startswith("\\"):
+        return {"-": "\\x2D", "[": "\\x5B", "^": "\\x5E"}.get(text[1], text[1])
+    return text
+
+
+def _quoted(text: str) -> str:
+    if not text:
+        return ""
+    escapes = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\r": "\\r"}
+    return (
+        '"' + "".join(escapes.get(char, char if char.isprintable() else f"\\x{ord(char):02X}") for char in text) + '"'
+    )

@@ -1,0 +1,219 @@
+"""Samples keep the grammar, fit their budget, and are weighed as they should be."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from onspec.check import check
+from onspec.contract.tool import Tool
+from onspec.errors import LimitError
+from onspec.grammar.build import build
+from onspec.grammar.exact import Options, compile_exact
+from onspec.grammar.rules import PYTHON_SPACING
+from onspec.local.chat import Chat, arguments_of, block_of
+from onspec.local.demo import is_valid
+from onspec.local.history import TOOLS
+from onspec.local.pressure import Meter
+from onspec.local.runtime import Runtime, softmax
+from onspec.local.sample import Rejection, constrained, effective_size, free, resampled
+from onspec.message import Message, Text
+
+CHOICE = compile_exact({"enum": ["the", "then", "in", True, 7]}, Options(spacing=PYTHON_SPACING, spellings=False))
+
+
+@pytest.mark.parametrize("budget", [1, 12, 30, 60, 100, 200])
+def test_every_constrained_call_is_valid_whatever_the_budget(fast: Runtime, budget: int) -> None:
+    """A model with random weights writes nonsense; its calls are whole all the same, and cut ones are marked."""
+    grammar = build(TOOLS, "hermes_json", "required", parallel=False, thinking="none")
+    assert grammar.calls is not None
+    matcher = fast.vocabulary.matcher(grammar.calls)
+    rng = np.random.default_rng(budget)
+    prompt = fast.tokenize("the call:")
+    shortest = len(fast.tokenize('{"name":"read","arguments":{"path":""}}</tool_call>'))
+    for _ in range(max(4, 600 // max(budget, 24))):
+        draw = constrained(fast, prompt, matcher, rng, pieces=grammar.pieces, budget=budget)
+        assert is_valid(draw.text), draw.text
+        assert len(draw.tokens) <= max(budget, shortest + 40)
+        if draw.cut:
+            assert draw.finish_reason == "length"
+            found = block_of(draw.text)
+            assert found is not None
+            tool = next(tool for tool in TOOLS if tool.name == found[0]["name"])
+            assert not check(tool, arguments_of(found[1]), finish_reason=draw.finish_reason).ok
+
+
+def test_without_a_closeout_a_sample_may_end_in_the_middle(fast: Runtime) -> None:
+    grammar = build(TOOLS, "hermes_json", "required", thinking="none")
+    assert grammar.calls is not None
+    matcher = fast.vocabulary.matcher(grammar.calls)
+    draw = constrained(fast, fast.tokenize("x"), matcher, np.random.default_rng(0), budget=5)
+    assert draw.end == "length"
+    assert draw.cut
+
+
+def test_forced_tokens_are_not_asked_of_the_model(fast: Runtime) -> None:
+    schema = {
+        "type": "object",
+        "properties": {"the_only_key": {"const": "the only value"}},
+        "required": ["the_only_key"],
+    }
+    exact = compile_exact({**schema, "additionalProperties": False}, Options("schema", PYTHON_SPACING, False))
+    matcher = fast.vocabulary.matcher(exact.grammar(edges=False))
+    draw = constrained(fast, fast.tokenize("x"), matcher, np.random.default_rng(0))
+    assert json.loads(draw.text) == {"the_only_key": "the only value"}
+    assert draw.skipped > len(draw.tokens) // 2
+
+
+def _distribution(runtime: Runtime, prompt: list[int], budget: int) -> dict[bytes, float]:
+    """The model's own distribution of whole values, by following every allowed token."""
+    out: Counter[bytes] = Counter()
+
+    def follow(tokens: list[int], mass: float) -> None:
+        matcher = runtime.vocabulary.matcher(CHOICE.grammar(edges=False))
+        assert matcher.consume_all(tokens)
+        if matcher.accepting():
+            out[runtime.text(tokens)] += mass
+            return
+        if len(tokens) == budget:
+            return
+        chances = softmax(runtime.prime([*prompt, *tokens]))
+        for token in np.flatnonzero(matcher.mask()[: len(chances)]):
+            follow([*tokens, int(token)], mass * float(chances[token]))
+
+    follow([], 1.0)
+    return dict(out)
+
+
+def test_weights_estimate_the_chance_of_a_valid_value(fast: Runtime) -> None:
+    """The mean importance weight is the exact probability of validity, within four standard errors."""
+    prompt = fast.tokenize("in the ")
+    exact = sum(_distribution(fast, prompt, 8).values())
+    matcher = fast.vocabulary.matcher(CHOICE.grammar(edges=False))
+    rng = np.random.default_rng(3)
+    draws = [constrained(fast, prompt, matcher, rng, budget=8, skip=False) for _ in range(300)]
+    weights = np.array([math.exp(draw.log_weight) for draw in draws])
+    assert abs(weights.mean() - exact) < 4 * weights.std() / math.sqrt(len(weights)) + 1e-12
+    assert all(draw.masses and 0 <= max(draw.masses) <= 1 for draw in draws)
+
+
+def test_rejection_follows_the_model_exactly(fast: Runtime) -> None:
+    """Adaptive rejection gives each value as often as the model would, given that it is valid."""
+    prompt = fast.tokenize("in the ")
+    exact = _distribution(fast, prompt, 8)
+    total = sum(exact.values())
+    sampler = Rejection(fast, prompt, fast.vocabulary.matcher(CHOICE.grammar(edges=False)), budget=8)
+    found = sampler.draws(np.random.default_rng(5), 400, attempts=200_000)
+    assert len(found.draws) == 400
+    counts = Counter(draw.text for draw in found.draws)
+    for text, mass in exact.items():
+        share = mass / total
+        assert abs(counts[text] / 400 - share) < 4 * math.sqrt(share * (1 - share) / 400) + 0.01
+
+
+def test_resampling_prefers_heavy_draws(fast: Runtime) -> None:
+    matcher = fast.vocabulary.matcher(CHOICE.grammar(edges=False))
+    rng = np.random.default_rng(8)
+    draws = [constrained(fast, fast.tokenize("in"), matcher, rng, budget=8, skip=False) for _ in range(60)]
+    faithful = resampled(draws, 40, rng)
+    assert len(faithful.draws) == 40
+    assert 1 <= faithful.effective <= 60
+    assert resampled([], 5, rng).draws == ()
+    assert effective_size(np.ones(9)) == pytest.approx(9)
+    assert effective_size(np.array([1.0, 0, 0])) == pytest.approx(1)
+
+
+def test_free_samples_stop_at_their_stops(fast: Runtime) -> None:
+    draw = free(fast, fast.tokenize("the"), np.random.default_rng(1), budget=200, stops=[b"e"])
+    assert draw.end in ("stopped", "length")
+    assert b"e" not in draw.text[:-4]
+    with pytest.raises(LimitError, match="do not fit"):
+        free(fast, [5] * 500, np.random.default_rng(1), budget=200)
+
+
+def test_a_measured_call_adds_up(fast: Runtime) -> None:
+    """Forbidden mass by cause sums to the whole, and the chances after a value sum to one."""
+    meter = Meter(fast, TOOLS)
+    edits = '[{"oldText": "x", "newText": "\\"y\\""}]'
+    call = f'\n{{"name": "edit", "arguments": {{"path": "a", "edits": {edits}}}}}\n</tool_call>'
+    pressure = meter.measure(fast.tokenize("the "), call)
+    assert b"".join(position.text for position in pressure.positions) == call.encode()
+    for position in pressure.positions:
+        assert sum(position.causes.values()) == pytest.approx(position.forbidden, abs=1e-9)
+        assert 0 <= position.forbidden <= 1 + 1e-9
+    assert [chance.after for chance in pressure.keys] == [
+        '"name"',
+        '"path"',
+        '"oldText"',
+        '"newText"',
+        '"edits"',
+        '"arguments"',
+    ]
+    for chance in pressure.keys:
+        total = chance.close + chance.invented + chance.declared + chance.other + chance.unknown
+        assert total == pytest.approx(1, abs=1e-6)
+    assert pressure.early_close[0] >= pressure.early_close[1] >= 0
+
+
+def test_the_chance_of_an_invented_key_is_what_sampling_gives(fast: Runtime) -> None:
+    """Byte marginalisation against 4,000 draws of what follows a closing value."""
+    tool = Tool("read", {"type": "object", "properties": {"path": {"type": "string"}}, "additionalProperties": False})
+    meter = Meter(fast, [tool])
+    prompt = fast.tokenize("the ")
+    written = b'\n{"name": "read", "arguments": {"path": "a'
+    chance = meter.key_chance(prompt, written)
+    assert chance.invented + chance.close + chance.other + chance.unknown == pytest.approx(1, abs=1e-6)
+    rng = np.random.default_rng(11)
+    base = [*prompt, *fast.tokenize(written)]
+    rows: dict[tuple[int, ...], np.ndarray] = {}
+    hits = undecided = 0
+    for _ in range(4000):
+        path: tuple[int, ...] = ()
+        while True:
+            if path not in rows:
+                rows[path] = softmax(fast.prime([*base, *path]))
+            weights = rows[path]
+            if not path:
+                weights = np.where([b'"' in piece for piece in fast.pieces], weights, 0)
+                weights = weights / weights.sum()
+            path = (*path, int(rng.choice(len(weights), p=weights)))
+            rest = fast.text(path).split(b'"', 1)[1].lstrip()
+            if rest or len(path) > 4:
+                break
+        hits += rest[:1] == b","
+        undecided += not rest
+    share = hits / 4000
+    assert abs(share - chance.invented) < 4 * math.sqrt(max(share, 1e-3) / 4000) + chance.unknown + undecided / 4000
+
+
+def test_a_call_that_breaks_its_contract_cannot_be_measured_along(fast: Runtime) -> None:
+    with pytest.raises(Exception, match="does not keep its contract"):
+        Meter(fast, TOOLS).measure(fast.tokenize("x"), '{"name": "edit", "arguments": {"in_file": 1}}</tool_call>')
+
+
+def test_a_chat_calls_the_tool_that_is_asked_for(fast: Runtime) -> None:
+    chat = Chat(fast)
+    reply = chat.reply([Message("user", (Text("hi"),))], TOOLS[:1], "read", budget=80, seed=1)
+    assert [call.name for call in reply.calls] == ["read"]
+    assert "path" in json.loads(reply.calls[0].arguments)
+    assert reply.finish_reason in ("tool_calls", "length")
+    assert reply.outcomes[0].ok == (reply.finish_reason == "tool_calls")
+    plain = chat.reply([Message("user", (Text("hi"),))], (), budget=10, seed=1)
+    assert plain.calls == ()
+
+
+@pytest.mark.parametrize(
+    ("body", "wanted"),
+    [
+        (b'{"name": "a", "arguments": {"x": [1, "}"]}}', '{"x": [1, "}"]}'),
+        (b'{"arguments": {"x": "\\"arguments\\": 1"} , "name": "a"}', '{"x": "\\"arguments\\": 1"}'),
+        (b'{"name": "arguments", "arguments": {}}', "{}"),
+        (b'{"name": "a"}', ""),
+    ],
+)
+def test_arguments_are_taken_byte_for_byte(body: bytes, wanted: str) -> None:
+    assert arguments_of(body) == wanted
