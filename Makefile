@@ -27,6 +27,8 @@ $(READY): pyproject.toml constraints.txt | $(VENV)/bin/python
 	@echo 'setting up $(VENV) ...'
 	$(PIP) install --quiet --upgrade 'pip>=25.1'
 	$(PIP) install --quiet --constraint constraints.txt --editable '.[all]' --group dev
+	$(PIP) install --quiet --no-deps --group harmony
+	$(BIN)/onspec model add smollm2
 	@touch $@
 
 $(PEERS): $(READY)
