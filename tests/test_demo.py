@@ -17,7 +17,7 @@ from onspec.cli.demo import demo
 
 
 def _onspec(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "onspec", *arguments]
+    command = [sys.executable, "-m", "onspec", *arguments, "--no-model"]
     return subprocess.run(command, capture_output=True, text=True, env={**os.environ, **environment}, check=False)
 
 
@@ -75,7 +75,7 @@ def test_only_one_file() -> None:
 def test_a_call_executed_wrongly_is_exit_status_1(monkeypatch: pytest.MonkeyPatch) -> None:
     case = Case("x1", "sound", "t", {"type": "object"}, "{}", "refuse")
     monkeypatch.setattr(onspec.cli.demo, "bundled", lambda name: [case])
-    run = CliRunner().invoke(demo, [])
+    run = CliRunner().invoke(demo, ["--no-model"])
     assert run.exit_code == 1
     assert "EXECUTED WRONGLY" in run.output
 

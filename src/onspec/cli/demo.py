@@ -8,6 +8,7 @@ import sys
 import textwrap
 import time
 from collections import Counter
+from importlib import import_module
 from importlib.resources import files
 from typing import Any, Literal
 
@@ -20,6 +21,7 @@ from rich.text import Text
 from onspec.audit import Json, Repair
 from onspec.check import Outcome, check
 from onspec.cli.cases import Case, Verdict, bundled
+from onspec.errors import InputError
 
 STYLES = {"accepted": "green", "repaired": "cyan", "refused": "yellow"}
 PRIMARY = {"accepted": "accept", "repaired": "repair", "refused": "refuse"}
@@ -37,18 +39,26 @@ TITLES: dict[Group, str] = {
 
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of text.")
-@click.option("--only", type=click.Choice(["article", "cases"]), help="Run one of the two files only.")
-def demo(as_json: bool, only: Group | None) -> None:
+@click.option("--only", type=click.Choice(["article", "cases", "model"]), help="Run one part only.")
+@click.option("--no-model", is_flag=True, help="Leave out the second half, in which the bundled model runs.")
+def demo(as_json: bool, only: Literal["article", "cases", "model"] | None, no_model: bool) -> None:
     """Run broken calls through onspec and compare the outcome with other libraries.
 
     First the calls of one edit tool that newer models write, then the case file: every kind of defect that is known
     from real agents. Each call is accepted untouched, repaired with an audit, or refused with feedback for the model.
     The score of other libraries was measured by the scoreboard, on the date shown.
 
-    Nothing is sent anywhere, and no model runs.
+    Then the bundled model writes calls of such a tool, freely and under a grammar, and the chance that it breaks the
+    schema is measured, after a clean history and after one with a failed call (about a minute; `--no-model` leaves it
+    out, and so does --json).
+
+    Nothing is sent anywhere.
 
     Exit status: 0 when no call was executed wrongly, 1 when one was.
     """
+    if only == "model":
+        _second_half(needed=True)
+        return
     groups: tuple[Group, ...] = (only,) if only else ("article", "cases")
     cases = {group: bundled(group) for group in groups}
     start = time.perf_counter()
@@ -59,8 +69,27 @@ def demo(as_json: bool, only: Group | None) -> None:
         click.echo(json.dumps(_document(judged, totals), ensure_ascii=True, indent=1))
     else:
         _print(judged, totals, seconds)
+        if only is None and not no_model:
+            _second_half(needed=False)
     if any(total["wrong"] for total in totals.values()):
         sys.exit(1)
+
+
+def _second_half(needed: bool) -> None:
+    """The model's part, where its packages are installed."""
+    try:
+        story = import_module("onspec.cli.story")
+    except ImportError as error:
+        missing = f"the second half runs a small model: {error}"
+    else:
+        if story.there():
+            click.echo()
+            story.tell(Console(highlight=False))
+            return
+        missing = "the second half runs a small model: onspec model add smollm2"
+    if needed:
+        raise InputError(missing)
+    click.echo(f"\n{missing}")
 
 
 def _judged(case: Case) -> tuple[Case, Outcome, Verdict]:
