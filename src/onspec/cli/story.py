@@ -1,4 +1,4 @@
-"""The second half of `onspec demo`: a small model, free and constrained, and the pressure of a failed call on the next."""
+"""The second half of `onspec demo`: a small model, free and constrained, and what a failed call does to the next."""
 
 from __future__ import annotations
 
