@@ -175,6 +175,10 @@ def test_a_pattern_that_explodes_is_bounded() -> None:
         ({"type": "strin"}, "not a usable JSON Schema"),
         ({"properties": []}, "not a usable JSON Schema"),
         ({"required": {"circle": ["radius"]}}, "not a usable JSON Schema"),
+        (
+            {"type": "object", "additionalProperties": False, "properties": {}, "required": [[]]},
+            "not a usable JSON Schema",
+        ),
         ({"pattern": "("}, "regex"),
         ({"$ref": "#/nope"}, "/nope"),
         ({"$ref": "https://example.com/schema.json"}, "never fetched"),

@@ -49,8 +49,8 @@ class Schema:
         if size > MAX_SCHEMA_BYTES:
             raise SchemaError(f"the schema has {size} bytes; the limit is {MAX_SCHEMA_BYTES}")
         self.document = document
-        self.rigid = _rigid(document)
         self.judge = _compile(document)
+        self.rigid = _rigid(document)
         self._registry: Any = None
         self._subs: dict[str, Validator] = {}
 
