@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 import pytest
@@ -18,7 +20,7 @@ from onspec.message import Call, Message, Result, Text, Thinking
 from tests.dialects.texts import TOOLS, arguments
 from tests.dialects.vocabulary import encoding
 
-harmony = pytest.importorskip("openai_harmony")
+harmony: Any = import_module("openai_harmony") if find_spec("openai_harmony") else None
 ENCODING = encoding()
 needs_vocabulary = pytest.mark.skipif(ENCODING is None, reason="the package that carries the vocabulary is missing")
 FEW = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))

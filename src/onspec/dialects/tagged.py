@@ -319,8 +319,8 @@ class Tagged:
         closing = self._stops.search(text, at + 1, at + HEADER * 10)
         if closing is None and not final and len(text) - at < HEADER * 10:
             return More(waker(self._stops, text))
-        line = text.find("\n", at)
-        near = text[at : line if line >= 0 else len(text)]
+        line = text.find("\n", at, at + HEADER)
+        near = text[at : line if line >= 0 else at + HEADER]
         if not wrapped and ">" in near:
             return NOT_CALL
         if closing is not None and not self._ends.match(text, closing.start()):

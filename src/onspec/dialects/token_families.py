@@ -123,11 +123,6 @@ PHI = JsonCalls(
     result="<|tool_response|>{content}<|/tool_response|>",
     prompt="<|tool|>[{tools}]<|/tool|>",
 )
-PHI_TAGS = JsonCalls(
-    opens=("<|tool_call|>", "<|tool_calls|>"), closes=("<|/tool_call|>", "<|/tool_calls|>"), as_list=True,
-    prompt=PROMPT + "{open}",
-)  # fmt: skip
-FUNCTOOLS = JsonCalls(opens=("functools[",), as_list=True, result="{content}", prompt="<|tool|>[{tools}]<|/tool|>")
 COHERE = JsonCalls(
     opens=("<|START_ACTION|>",), closes=("<|END_ACTION|>",), names=("tool_name",), arguments=("parameters",),
     as_list=True, id_key="tool_call_id", result="<|START_TOOL_RESULT|>{content}<|END_TOOL_RESULT|>",
