@@ -78,7 +78,7 @@ def test_a_call_that_cannot_be_mended_lands_at_the_next_try(agent: Agent, tmp_pa
     text, r, output = play(
         agent, tmp_path, Turn((block(agent, tmp_path / "repo", case),), stop=stop), Rules(retry=1, hold="call")
     )
-    assert "retried" in [record.outcome for record in r.gateway.recent]
+    assert "retried" in [record.outcome for record in r.gateway.recent], output
     assert text == AFTER, output
 
 

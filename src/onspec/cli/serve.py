@@ -17,6 +17,7 @@ from onspec.errors import InputError
 from onspec.gateway import config as settings
 from onspec.gateway.app import Gateway
 from onspec.gateway.config import Config, Upstream
+from onspec.gateway.leak import recover_with
 from onspec.gateway.server import run
 from onspec.providers import script as scripts
 from onspec.providers.scripted import Request, Scripted
@@ -55,7 +56,7 @@ def serve(
     """
     if script is not None:
         return _play(script, port or 0, log, variables)
-    run(Gateway(_config(file, port, given)), _started)
+    run(Gateway(_config(file, port, given), recover_with), _started)
 
 
 def _started(url: str) -> None:

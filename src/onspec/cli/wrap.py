@@ -23,6 +23,7 @@ from onspec.gateway import config as settings
 from onspec.gateway.agents import Setting, point
 from onspec.gateway.app import Gateway
 from onspec.gateway.config import Config
+from onspec.gateway.leak import recover_with
 from onspec.gateway.record import Record
 from onspec.gateway.server import Server, serving
 from onspec.gateway.summary import summarise
@@ -112,7 +113,7 @@ class _Running:
         self.url = self._server.url
 
     async def _start(self, config: Config) -> tuple[Server, asyncio.Task[Any]]:
-        gateway = Gateway(config)
+        gateway = Gateway(config, recover_with)
         gateway.watch.watchers.append(self.records.append)
         return await serving(gateway)
 

@@ -1,0 +1,30 @@
+"""Real agents, and call markup that leaked into the model's text: with `promote` the edit lands all the same."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from onspec.gateway.config import Rules
+from onspec.gateway.leak import recover_with
+from onspec.providers.script import Turn
+from tests.agents.fleet import AFTER, Agent, run
+from tests.agents.test_agents import ROOT, agent, block, turns
+from tests.gateway.rig import rig
+
+__all__ = ["agent"]
+pytestmark = pytest.mark.skipif(ROOT is None, reason="ONSPEC_AGENTS is not set")
+
+
+def test_a_leaked_call_lands(agent: Agent, tmp_path: Path) -> None:
+    """Case (g): the markup leaves the text and becomes the call it was meant to be."""
+    repo = tmp_path / "repo"
+    assert ROOT is not None
+    bad = Turn((block(agent, repo, "g"),))
+    with rig([], Rules(promote=True), recover=recover_with) as r:
+        r.provider.script = replace(r.provider.script, turns=tuple(turns(agent, repo, bad)), every=False)
+        found = run(agent, Path(ROOT), r.url, repo, tmp_path / "home")
+    assert "promoted" in [record.outcome for record in r.gateway.recent], found.output
+    assert found.text == AFTER, found.output
