@@ -101,10 +101,12 @@ def agreement(runtime: Runtime, draws: int) -> list[dict[str, Any]]:
             call = wanted(task)
             inside = call[: call.rindex('"}]}}')].encode()
             start = inside + b'"'  # The text is closed; the brackets and the end of the block are still to come.
+            # Computed and sampled from one evaluation: llama.cpp's logits depend a little on how tokens were batched.
+            chance = meter.key_chance(prompt, inside)
+            drawn = sampled_key(runtime, prompt, inside, draws)
             estimate, _ = meter.valid(prompt, np.random.default_rng(number), draws=400, budget=16, start=start)
             share, error = brute_force(runtime, meter, prompt, start, draws, 16)
             apart = abs(estimate.value - share)
-            chance = meter.key_chance(prompt, inside)
             out.append(
                 {
                     "task": task.path,
@@ -116,7 +118,7 @@ def agreement(runtime: Runtime, draws: int) -> list[dict[str, Any]]:
                     "brute force error": round(error, 5),
                     "apart in errors": round(apart / math.hypot(estimate.error, error), 2),
                     "invented key, computed": round(chance.invented, 5),
-                    "invented key, sampled": round(sampled_key(runtime, prompt, inside, draws), 5),
+                    "invented key, sampled": round(drawn, 5),
                 }
             )
             print(json.dumps(out[-1]), flush=True)
