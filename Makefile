@@ -57,12 +57,17 @@ check: $(READY)
 
 bench: $(READY)
 	$(BIN)/python benchmarks/check.py --write docs/speed.md
+	$(BIN)/python benchmarks/dialects.py
+	$(BIN)/python benchmarks/edits.py
+	$(BIN)/python benchmarks/scan.py
+	$(BIN)/python -m benchmarks.gateway --quick
 
 scoreboard: $(PEERS)
 	$(BIN)/python -m benchmarks.scoreboard --mutants 1280 --seed 1 --largest 10000
 
 docs: $(READY)
 	$(BIN)/python docs/generate.py
+	$(BIN)/python docs/dialects.py
 
 fuzz: $(READY)
 	HYPOTHESIS_PROFILE=fuzz $(BIN)/python -m pytest tests/test_invariants.py

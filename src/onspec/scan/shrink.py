@@ -52,6 +52,10 @@ def ddmin(items: list[Item], shows: Callable[[list[Item]], bool], budget: Budget
     return items
 
 
+LONG_KEY = 64
+"""Length in characters from which a key is no name but text, and is shortened like one."""
+
+
 def shrink(value: Json, shows: Callable[[Json], bool], budget: Budget) -> Json:
     """The smallest JSON value with the same fault: members, items and characters that do not matter are gone.
 
@@ -67,6 +71,17 @@ def _shrink(value: Json, shows: Callable[[Json], bool], budget: Budget) -> Json:
     if isinstance(value, dict):
         kept = ddmin(list(value), lambda keys: shows({key: value[key] for key in value if key in keys}), budget)
         value = {key: value[key] for key in value if key in kept}
+        for key in [key for key in value if len(key) > LONG_KEY]:
+            others = value
+
+            def renamed(name: str, key: str = key, others: dict[str, Json] = others) -> dict[str, Json]:
+                return {name if one == key else one: inner for one, inner in others.items()}
+
+            def fits(name: str, others: dict[str, Json] = others, put: Callable[[str], Json] = renamed) -> bool:
+                return name not in others and shows(put(name))
+
+            short = shorten(key, fits, budget)
+            value = renamed(short)
         for key in list(value):
             rest = value
 
