@@ -175,3 +175,25 @@ def test_a_wide_schema() -> None:
     tool = Tool("wide", of(("prop_1",), **properties))
     outcome = check(tool, json.dumps({f"Prop-{number}": "7" for number in range(900)}))
     assert outcome.arguments == {f"prop_{number}": 7 for number in range(900)}
+
+
+BOTH = of((), a=TEXT, b=TEXT)
+
+
+@pytest.mark.parametrize("written", ["{'a': '/* c */'// c'\n}", '{"a": "x"// c"\n}', "{“a”: “x”/* c” */}"])
+def test_a_comment_that_holds_the_quote_before_it_may_be_text(written: str) -> None:
+    outcome = judged(BOTH, written)
+    assert not outcome.ok
+    assert outcome.violations[0].code == "unescaped_quote"
+
+
+@pytest.mark.parametrize(
+    "written", ['{"a": "x" // it\'s fine\n}', '{"a": "x" /* 1 */ /* 2 */}', '{/* "b": "y" */ "a": "x", // say "x"\n}']
+)
+def test_any_other_comment_goes(written: str) -> None:
+    assert judged(BOTH, written).arguments == {"a": "x"}
+
+
+@pytest.mark.parametrize("held", ['{"name": "x", "size": 3}', {"name": "x", "size": 3}, "[broken {"])
+def test_a_call_inside_an_undeclared_key_is_not_dropped(held: Any) -> None:
+    assert not judged(of(("name",), name=TEXT, size=COUNT), {"name": "tool", "input": held}).ok

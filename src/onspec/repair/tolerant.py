@@ -24,6 +24,7 @@ _REST_OF_STRING = re.compile(r'[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
 _COMMENT = re.compile(r"//[^\n]*\n|/\*.*?\*/", re.DOTALL)
 _LITERALS = {"true": "true", "false": "false", "null": "null", "True": "true", "False": "false", "None": "null"}
 _QUOTES = {"'": "'", "“": "”", "”": "”", "„": "“”", "‘": "’"}
+_CLOSING = frozenset("\"'”“’")
 _NON_FINITE = frozenset({"NaN", "Infinity", "-Infinity", "nan", "inf"})
 _SHORT = 2048
 _WINDOW = 65536
@@ -375,6 +376,9 @@ class _Scanner:
                 if text.startswith(("//", "/*"), self.at):
                     raise Unreadable("cut_off", "the text ends inside a comment", self.at)
                 return
+            quote = text[max(0, self.at - _SHORT) : self.at].rstrip()[-1:] if self.last == '"' else ""
+            if quote in _CLOSING and quote in comment[0]:
+                raise Unreadable("unescaped_quote", "a quote inside a value may be unescaped", self.at)
             self.edits.append(Edit("json_comment", self.at, comment.end(), ""))
             self.at = comment.end()
 
