@@ -53,7 +53,11 @@ class Reading:
 def read(text: str) -> Reading:
     """Read a text as one JSON value. Never raises; time and memory are linear in the length."""
     try:
+        text.encode()
         return _read(text)
+    except UnicodeEncodeError as error:
+        message = "the text holds half of a surrogate pair"
+        return Reading(text, problem=Violation("lone_surrogate", "", message, found=f"at character {error.start}"))
     except Unreadable as reason:
         return Reading(text, problem=Violation(reason.code, "", reason.message, found=f"at character {reason.at}"))
     except RecursionError:
