@@ -47,7 +47,7 @@ agents: $(READY)
 	$(BIN)/python tests/agents/install.py $(AGENTS)
 
 test-agents: agents
-	ONSPEC_AGENTS=$(AGENTS) $(BIN)/python -m pytest tests/agents
+	ONSPEC_AGENTS=$(AGENTS) $(BIN)/python -m pytest tests/agents $(PYTEST_ARGS)
 
 check: $(READY)
 	$(BIN)/ruff check .
