@@ -74,8 +74,15 @@ def main() -> None:
         sys.stderr.close()
         sys.exit(141)
     except (OnspecError, OSError) as error:
-        click.echo(f"onspec: {error}", err=True)
+        click.echo(f"onspec: {_told(error)}", err=True)
         sys.exit(USAGE)
+
+
+def _told(error: Exception) -> str:
+    """What went wrong; of a file by its name and the system's words, without the number."""
+    if isinstance(error, OSError) and error.strerror and error.filename is not None:
+        return f"{error.filename}: {error.strerror.lower()}"
+    return str(error)
 
 
 if __name__ == "__main__":
