@@ -1,4 +1,4 @@
-"""A file that is not there is named in one line, whichever command was to read or write it."""
+"""What the shell does to every command: a file that is not there, a reader that goes away."""
 
 from __future__ import annotations
 
@@ -25,3 +25,15 @@ def test_a_missing_file(words: list[str], tmp_path: Path) -> None:
     )
     assert (ran.returncode, ran.stdout) == (2, "")
     assert ran.stderr == "onspec: nowhere.json: no such file or directory\n"
+
+
+@pytest.mark.parametrize("words", [["parse", "--list"], ["demo", "--no-model"]], ids=" ".join)
+def test_a_reader_that_goes_away_is_no_refusal(words: list[str]) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-m", "onspec", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as ran:
+        assert ran.stdout is not None
+        assert ran.stderr is not None
+        ran.stdout.close()
+        assert ran.stderr.read() == b""
+    assert ran.returncode == 141
