@@ -41,10 +41,11 @@ class MissingExtra(OnspecError, ImportError):
 
     Args:
         package: The distribution that is missing.
-        extra: The onspec extra that installs it.
+        extra: The onspec extra that installs it; None where none does.
     """
 
-    def __init__(self, package: str, extra: str) -> None:
-        super().__init__(f"{package} is not installed; run: pip install 'onspec[{extra}]'")
+    def __init__(self, package: str, extra: str | None) -> None:
+        wanted = package if extra is None else f"'onspec[{extra}]'"
+        super().__init__(f"{package} is not installed; run: pip install {wanted}")
         self.package = package
         self.extra = extra

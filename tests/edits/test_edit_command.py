@@ -28,6 +28,19 @@ def run(root: Path, *arguments: str, written: str = "") -> subprocess.CompletedP
     )
 
 
+def test_a_file_that_is_not_there_is_named(root: Path) -> None:
+    ran = run(root, "diff", written=CALL.replace("calc.py", "other/place.py"))
+    assert (ran.returncode, ran.stdout) == (1, "")
+    assert "other/place.py" in ran.stderr
+
+
+@pytest.mark.parametrize("command", ["diff", "apply"])
+@pytest.mark.parametrize("written", ["", " \n"])
+def test_an_empty_call_is_no_damaged_patch(root: Path, command: str, written: str) -> None:
+    ran = run(root, command, written=written)
+    assert (ran.returncode, ran.stdout, ran.stderr) == (2, "", "onspec: the call is empty\n")
+
+
 def test_apply_diff_and_undo(root: Path) -> None:
     shown = run(root, "diff", written=CALL)
     assert shown.returncode == 0

@@ -7,6 +7,8 @@ import sys
 
 import pytest
 
+from onspec.errors import MissingExtra
+
 
 @pytest.mark.parametrize("package", ["numpy", "llguidance"])
 def test_a_missing_package_is_named(package: str) -> None:
@@ -19,6 +21,10 @@ def test_a_missing_package_is_named(package: str) -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 2, done.stderr
     assert done.stderr.strip() == f"onspec: {package} is not installed; run: pip install 'onspec[local]'"
+
+
+def test_a_package_that_no_extra_holds_is_named_itself() -> None:
+    assert str(MissingExtra("llama-cpp-python", None)).endswith("run: pip install llama-cpp-python")
 
 
 def test_grammars_are_text_and_need_no_engine() -> None:

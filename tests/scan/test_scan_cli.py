@@ -185,3 +185,19 @@ def test_help_is_complete(command: str) -> None:
     ran = onspec(command, "--help")
     assert ran.returncode == 0
     assert "Exit status" in ran.stdout
+
+
+@pytest.mark.parametrize("columns", ["20", "80", "200"])
+def test_no_number_of_the_table_is_cut(columns: str) -> None:
+    ran = onspec("scan", str(SESSIONS / "claude-code.jsonl"), "--by", "model,tool,day", COLUMNS=columns)
+    table = ran.stdout.split("errors:")[0]
+    assert ran.returncode == 0
+    header = table.splitlines()[0].split()
+    assert header == [
+        *("model", "tool", "day", "calls", "errors", "rejected", "off", "rate", "silent", "repairs", "wasted", "cost")
+    ]
+    rows = [line.split()[-9:] for line in table.splitlines()[1:] if line.strip()]
+    assert rows
+    for row in rows:
+        assert len(row) == 9
+        assert not [cell for cell in row if not re.fullmatch(r"[-$<\d.,%]+[kMG]?", cell)]

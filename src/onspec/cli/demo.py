@@ -39,7 +39,11 @@ TITLES: dict[Group, str] = {
 
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of text.")
-@click.option("--only", type=click.Choice(["article", "cases", "model"]), help="Run one part only.")
+@click.option(
+    "--only",
+    type=click.Choice(["article", "cases", "model"]),
+    help="Run one part only: the calls of the edit tool, the case file, or the model.",
+)
 @click.option("--no-model", is_flag=True, help="Leave out the second half, in which the bundled model runs.")
 def demo(as_json: bool, only: Literal["article", "cases", "model"] | None, no_model: bool) -> None:
     """Run broken calls through onspec and compare the outcome with other libraries.

@@ -31,7 +31,12 @@ SHAPE = {"file_path": "flat", "oldText": "flat", "new_string": "flat", "operatio
 
 def _options(command: Any) -> Any:
     for option in (
-        click.option("--root", default=".", type=click.Path(exists=True, file_okay=False), help="Folder of the files."),
+        click.option(
+            "--root",
+            default=".",
+            type=click.Path(exists=True, file_okay=False),
+            help="Folder of the files; else this one.",
+        ),
         click.option(
             "--tool",
             "key",
@@ -40,7 +45,9 @@ def _options(command: Any) -> Any:
         ),
         click.option("--encoding", help="Encoding of files that do not say theirs."),
         click.option("--exact", is_flag=True, help="Match exactly only; no looser rules."),
-        click.option("--state", type=click.Path(file_okay=False), help="Folder for the undo history."),
+        click.option(
+            "--state", type=click.Path(file_okay=False), help="Folder for the undo history; else the user's own."
+        ),
         click.option("--json", "as_json", is_flag=True, help="Print one JSON document."),
     ):
         command = option(command)
@@ -69,15 +76,17 @@ def apply(call: Any, **options: Any) -> None:
 @click.argument("call", type=click.File("rb"), default="-")
 @_options
 def diff(call: Any, **options: Any) -> None:
-    """Print what CALL would do as a unified diff, and write nothing."""
+    """Print what CALL would do as a unified diff, and write nothing. CALL is a file, or - for standard input."""
     _run(call.read(), dry_run=True, **options)
 
 
 @edit.command()
 @click.argument("path", required=False)
-@click.option("--root", default=".", type=click.Path(exists=True, file_okay=False), help="Folder of the files.")
+@click.option(
+    "--root", default=".", type=click.Path(exists=True, file_okay=False), help="Folder of the files; else this one."
+)
 @click.option("--list", "listed", is_flag=True, help="List what can be taken back, the newest first.")
-@click.option("--state", type=click.Path(file_okay=False), help="Folder for the undo history.")
+@click.option("--state", type=click.Path(file_okay=False), help="Folder for the undo history; else the user's own.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def undo(path: str | None, root: str, listed: bool, state: str | None, as_json: bool) -> None:
     """Take back the last edit of PATH, or the last of all: whole, and only where nothing changed since."""
@@ -110,6 +119,8 @@ def _run(
 
 def _told_by_keys(written: bytes) -> str:
     text = written.decode("utf-8", "replace")
+    if not text.strip():
+        raise InputError("the call is empty")
     if not text.lstrip().startswith("{"):
         return "patch_text"
     try:

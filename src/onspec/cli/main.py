@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from importlib import import_module
+from typing import Any
 
 import click
 
@@ -32,6 +34,10 @@ USAGE = 2
 """Exit status when the command was used wrongly."""
 
 
+CLOSED = 141
+"""Exit status when the reader of the output went away, as of a program that the signal ended."""
+
+
 class Lazy(click.Group):
     """A group whose subcommands are imported on use, so that `--help` stays fast."""
 
@@ -45,6 +51,13 @@ class Lazy(click.Group):
         command = getattr(import_module(module), attribute)
         assert isinstance(command, click.Command)
         return command
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:  # click would make it a 1, which means a refusal here
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise SystemExit(CLOSED) from None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
@@ -70,12 +83,20 @@ def main() -> None:
     except click.ClickException as error:
         error.show()
         sys.exit(USAGE)
-    except BrokenPipeError:
-        sys.stderr.close()
-        sys.exit(141)
+    except SystemExit as stop:
+        if isinstance(stop.__context__, BrokenPipeError):  # rich has made it a 1
+            sys.exit(CLOSED)
+        raise
     except (OnspecError, OSError) as error:
-        click.echo(f"onspec: {error}", err=True)
+        click.echo(f"onspec: {_told(error)}", err=True)
         sys.exit(USAGE)
+
+
+def _told(error: Exception) -> str:
+    """What went wrong; of a file by its name and the system's words, without the number."""
+    if isinstance(error, OSError) and error.strerror and error.filename is not None:
+        return f"{error.filename}: {error.strerror.lower()}"
+    return str(error)
 
 
 if __name__ == "__main__":

@@ -41,7 +41,13 @@ _SHORT = {"thinking": "without thinking", "failures": "without failed calls"}
     type=click.Choice(list(_SHORT)),
     help="Measure a second time without the thinking, or without failed calls. Repeatable.",
 )
-@click.option("--draws", default=0, show_default=True, help="Also estimate P(valid call) from this many samples.")
+@click.option(
+    "--draws",
+    type=click.IntRange(0),
+    default=0,
+    show_default=True,
+    help="Also estimate P(valid call) from this many samples.",
+)
 @click.option("--max-tokens", type=click.IntRange(1), default=256, show_default=True, help="Tokens of one sample.")
 @click.option("--seed", default=0, show_default=True)
 @click.option("--context", type=click.IntRange(64), default=4096, show_default=True, help="Tokens of context.")

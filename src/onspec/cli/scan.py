@@ -11,6 +11,7 @@ from typing import Any
 
 import click
 import orjson
+from rich.cells import cell_len
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn
 from rich.table import Table
@@ -25,6 +26,9 @@ from onspec.transcripts.wire import seconds
 
 FAILED = 1
 INTERRUPTED = 130
+NAME_WIDTH = 24
+"""A name is not cut shorter than this."""
+
 MAX_ROWS = 25
 """Rows of a table on the terminal; the JSON and the page have them all."""
 
@@ -164,7 +168,7 @@ def show(console: Console, report: Report, names: tuple[str, ...], prices: Price
         table.add_row(
             *("all" if index == 0 else "" for index in range(len(names))), *_numbers(total, cost(models, WASTE, prices))
         )
-    console.print(table)
+    _print_whole(console, table)
     console.print(LEGEND, style="dim", highlight=False)
     saved, wasted = tokens(total, SAVED), tokens(total, WASTE)
     console.print(
@@ -194,6 +198,18 @@ def show(console: Console, report: Report, names: tuple[str, ...], prices: Price
             markup=False,
             highlight=False,
         )
+
+
+def _print_whole(console: Console, table: Table) -> None:
+    """Prints the table, beyond the terminal's width where a number would be cut else; names may be cut."""
+    widths = []
+    for column in table.columns:
+        whole = max(cell_len(str(cell)) for cell in (column.header, *column.cells))
+        widths.append(max(min(whole, NAME_WIDTH), column.min_width or 0) if column.justify == "left" else whole)
+    before = console.width
+    console.width = max(before, sum(widths) + 2 * (len(widths) - 1))
+    console.print(table)
+    console.width = before
 
 
 def _show_keys(console: Console, report: Report) -> None:

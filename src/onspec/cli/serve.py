@@ -53,6 +53,8 @@ def serve(
     \b
     onspec serve --upstream https://api.anthropic.com
     ANTHROPIC_BASE_URL=http://127.0.0.1:8484 claude
+
+    Exit status: 0 when it was stopped, 2 when used wrongly, also where the port is taken.
     """
     if script is not None:
         return _play(script, port or 0, log, variables)

@@ -174,7 +174,8 @@ class _Work:
 
     def _present(self, operation: Modify | Delete, found: Found) -> bytes | None:
         if found.data is None:
-            self.refuse(Violation("no_such_file", "", "there is no such file"), operation.at, found.path)
+            said = "there is no such file" if self.named else f"there is no such file: {_short(found.path)}"
+            self.refuse(Violation("no_such_file", "", said), operation.at, found.path)
             return None
         return found.data if self._expected(operation.expect, found, operation.at) else None
 

@@ -170,8 +170,10 @@ def load(path: Path) -> Config:
     """
     try:
         found = tomllib.loads(path.read_text("utf-8"))
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path}: {error}") from None
+    except OSError as error:
+        raise InputError(f"{path}: {(error.strerror or str(error)).lower()}") from None
+    except ValueError as error:
+        raise InputError(f"{path}: not TOML: {error}") from None
     try:
         return _config(found)
     except (InputError, TypeError) as error:

@@ -22,7 +22,7 @@ def output_type(grammar: Grammar | Exact) -> Any:
     try:
         types = import_module("outlines.types")
     except ImportError:
-        raise MissingExtra("outlines", "outlines") from None
+        raise MissingExtra("outlines", None) from None
     if isinstance(grammar, Exact):
         return types.CFG(grammar.grammar(edges=False))
     return types.CFG(grammar.calls or grammar.lark)

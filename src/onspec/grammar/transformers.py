@@ -15,7 +15,7 @@ try:
     torch: Any = import_module("torch")
     LogitsProcessor: Any = import_module("transformers").LogitsProcessor
 except ImportError:
-    raise MissingExtra("transformers", "transformers") from None
+    raise MissingExtra("transformers", None) from None
 
 try:
     from llguidance.hf import from_tokenizer

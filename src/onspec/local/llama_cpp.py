@@ -17,12 +17,12 @@ _NAMES = ("libllama.so", "libllama.dylib", "llama.dll")
 def _library() -> Any:
     found = find_spec("llama_cpp")
     if found is None or found.origin is None:
-        raise MissingExtra("llama-cpp-python", "local")
+        raise MissingExtra("llama-cpp-python", None)
     folder = Path(found.origin).parent / "lib"
     for name in _NAMES:
         if (folder / name).exists():
             return load(folder / name)
-    raise MissingExtra("llama-cpp-python", "local")
+    raise MissingExtra("llama-cpp-python", None)
 
 
 def installed() -> bool:

@@ -168,7 +168,8 @@ class Meter:
         legal = self._start.allowed_length(tokens)
         if legal < len(tokens):
             raise InputError(
-                "the call does not keep its contract from here on: " + repr(runtime.text(tokens[legal : legal + 12]))
+                "the call does not keep its contract from here on: "
+                + repr(runtime.text(tokens[legal : legal + 12]).decode("utf-8", "replace"))
             )
         first = runtime.prime(prompt)
         if progress:

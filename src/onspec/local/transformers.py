@@ -19,7 +19,7 @@ try:
     AutoModelForCausalLM: Any = import_module("transformers").AutoModelForCausalLM
     AutoTokenizer: Any = import_module("transformers").AutoTokenizer
 except ImportError:
-    raise MissingExtra("transformers", "transformers") from None
+    raise MissingExtra("transformers", None) from None
 
 
 class TransformersRuntime(Runtime):

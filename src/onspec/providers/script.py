@@ -117,7 +117,9 @@ def load(path: Path, variables: Mapping[str, str] | None = None) -> Script:
     """
     try:
         found = json.loads(path.read_text("utf-8"))
-    except (ValueError, OSError) as error:
+    except OSError as error:
+        raise InputError(f"{path}: {(error.strerror or str(error)).lower()}") from None
+    except ValueError as error:
         raise InputError(f"{path}: not a script: {error}") from None
     return parse(found, variables, path.parent)
 
