@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from onspec import Outcome, Policy, Tool, check
-from onspec.check import MAX_BYTES
+from onspec.check import MAX_CHARACTERS
 from onspec.contract.schema import MAX_SCHEMA_BYTES
 from onspec.errors import SchemaError
 
@@ -71,7 +71,7 @@ def test_bad_text_is_refused_with_a_name(text: str | bytes, code: str) -> None:
 
 
 def test_a_call_above_the_limit_is_refused_unread() -> None:
-    refused(TEXT, '{"a": "' + "x" * MAX_BYTES + '"}', "too_large")
+    refused(TEXT, '{"a": "' + "x" * MAX_CHARACTERS + '"}', "too_large")
 
 
 def test_a_long_payload_is_never_echoed() -> None:

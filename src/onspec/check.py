@@ -26,8 +26,8 @@ from onspec.repair.step import Step
 
 Status = Literal["accepted", "repaired", "refused"]
 
-MAX_BYTES: Final = 64 * 1024 * 1024
-"""Largest call, in bytes, that is looked at."""
+MAX_CHARACTERS: Final = 64 * 1024 * 1024
+"""Longest call, in characters, that is looked at."""
 
 CUT: Final = frozenset(
     {
@@ -180,7 +180,7 @@ def check(
             return _not_text(tool, arguments, error, finish_reason)
     else:
         return _decoded(tool, arguments, policy, finish_reason)
-    if finish_reason in CUT or tool.schema is None or len(text) > MAX_BYTES:
+    if finish_reason in CUT or tool.schema is None or len(text) > MAX_CHARACTERS:
         return _slow(tool, arguments, text, None, policy, finish_reason)
     short = len(text) < _SMALL
     try:
@@ -224,8 +224,8 @@ def _slow(
     """Everything that is not plainly right."""
     if finish_reason in CUT:
         return _refused(tool, written, _cut_off())
-    if len(text) > MAX_BYTES:
-        limit = f"at most {MAX_BYTES} characters"
+    if len(text) > MAX_CHARACTERS:
+        limit = f"at most {MAX_CHARACTERS} characters"
         return _refused(tool, written, Violation("too_large", "", "the call is too large", limit))
     if tool.schema is None:
         return _free_form(tool, written, text)
