@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from onspec import Policy, Tool, check
+from onspec import Policy, Repair, Tool, check
+from onspec.errors import InputError
 from onspec.repair.replay import replay
 from onspec.repair.rules import RULES
 
@@ -217,3 +218,15 @@ def test_nothing_that_the_provider_cut_runs(reason: str) -> None:
         outcome = check(Tool("tool", TEXT), text, Policy.lenient(), finish_reason=reason)
         assert [violation.code for violation in outcome.violations] == ["cut_off"]
     assert check(Tool("tool", TEXT), '{"a": "b"}', finish_reason="tool_calls").status == "accepted"
+
+
+@pytest.mark.parametrize(
+    ("repair", "says"),
+    [
+        (Repair("wrapper_missing", "", "", ""), "markup around the arguments"),
+        (Repair("drop_unknown_key", "/b", 1, None), "does not belong to this text"),
+    ],
+)
+def test_an_audit_of_something_else_is_not_replayed(repair: Repair, says: str) -> None:
+    with pytest.raises(InputError, match=says):
+        replay(b'{"a": 1}', [repair])

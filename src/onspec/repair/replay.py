@@ -26,8 +26,13 @@ def replay(raw: bytes, repairs: Sequence[Repair]) -> Json:
         The arguments.
 
     Raises:
-        InputError: The audit does not belong to the text.
+        InputError: The audit does not belong to the text, or holds changes of the markup around the arguments.
     """
+    foreign = [repair.rule for repair in repairs if repair.rule not in RULES]
+    if foreign:
+        raise InputError(
+            f"{foreign[0]} changed the markup around the arguments; replay the repairs of the arguments only"
+        )
     made = _edits(raw, repairs)
     try:
         value = jiter.from_json(_edited(raw, repairs[:made]))
