@@ -11,7 +11,8 @@ from click.testing import CliRunner
 
 from onspec.cli.parse import parse
 
-CALL = '<tool_call>{"name": "edit", "arguments": {"path": "a.py", "edits": [{"oldText": "a", "newText": "b"}]}}</tool_call>'
+ARGUMENTS = '{"path": "a.py", "edits": [{"oldText": "a", "newText": "b"}]}'
+CALL = f'<tool_call>{{"name": "edit", "arguments": {ARGUMENTS}}}</tool_call>'
 
 
 @pytest.mark.parametrize("names", ["pi/edit", "pi/read,pi/edit", "pi/read, nested/edit"])
