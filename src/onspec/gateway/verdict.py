@@ -49,6 +49,7 @@ class Verdict:
     note: str = ""
 
 
+_ANY = Tool("unknown", True)
 _STRING = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
 log = logging.getLogger("onspec.gateway")
 
@@ -80,7 +81,11 @@ def judge_with(policy_for: Callable[[Tool], Policy], fault: Callable[[], None] =
         reason = "length" if finish == "length" and (open_ended(raw) or not raw.strip()) else None
         outcome = check(tool, whole_characters(raw), policy_for(tool), reason)
         if not outcome.ok:
-            cut = open_ended(raw) or any(violation.code in CUT for violation in outcome.violations)
+            cut = (
+                open_ended(raw)
+                or any(violation.code in CUT for violation in outcome.violations)
+                or (finish == "length" and not is_json(raw))
+            )
             return Verdict("refused", tool.name, raw, raw, None, (), outcome.violations, cut, outcome.feedback())
         repairs = (*match.repairs, *outcome.repairs)
         text = raw if outcome.status == "accepted" else outcome.json.decode("utf-8", "surrogatepass")
@@ -108,6 +113,13 @@ def free_form(tool: Tool, raw: str, repairs: tuple[Repair, ...]) -> Verdict:
     return Verdict("repaired" if repairs else "accepted", tool.name, raw, raw, raw, repairs, note=note)
 
 
+def cut_short(match: Match, raw: str) -> Verdict:
+    """The verdict on a call inside which the reply ended, whatever its text looks like."""
+    name = match.tool.name if match.tool is not None else ""
+    outcome = check(match.tool or _ANY, raw.encode("utf-8", "surrogatepass"), finish_reason="length")
+    return Verdict("refused", name, raw, raw, None, (), outcome.violations, True, outcome.feedback())
+
+
 def whole_characters(text: str) -> bytes:
     """UTF-8 bytes; halves of a surrogate pair that came in two pieces are joined first, others stay as they are."""
     try:
@@ -118,12 +130,19 @@ def whole_characters(text: str) -> bytes:
 
 def open_ended(text: str) -> bool:
     """Whether a JSON text stops inside a string or before its brackets are closed."""
+    if is_json(text):
+        return False
+    bare = _STRING.sub("", text)
+    return '"' in bare or sum(map(bare.count, "{[")) > sum(map(bare.count, "}]"))
+
+
+def is_json(text: str) -> bool:
+    """Whether a text is one JSON value."""
     try:
         json.loads(text)
-        return False
     except (ValueError, RecursionError):
-        bare = _STRING.sub("", text)
-    return '"' in bare or sum(map(bare.count, "{[")) > sum(map(bare.count, "}]"))
+        return False
+    return True
 
 
 def _unknown(violation: Violation | None) -> str:

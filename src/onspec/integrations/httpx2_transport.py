@@ -13,6 +13,7 @@ from onspec.gateway import body, sse
 from onspec.gateway.apis import api_of
 from onspec.gateway.contracts import ContractCache, Contracts
 from onspec.gateway.rewrite import Hold, Live, Rewriter
+from onspec.gateway.upstream import UpstreamError
 from onspec.gateway.verdict import Judge, Verdict, judge_with
 from onspec.gateway.wire import Api
 from onspec.repair.policy import Policy
@@ -79,8 +80,15 @@ class Mending:
         return Rewriter(api, contracts, self.judge(), self._hold, False, report)
 
     async def whole(self, api: Api, contracts: Contracts, data: bytes) -> bytes:
-        """A reply that was not streamed, mended."""
-        made, judged = await body.mend(data, api, contracts, self.judge(), self._hold, None)
+        """A reply that was not streamed, mended.
+
+        Raises:
+            httpx2.RemoteProtocolError: A call in it was cut, and nothing can stand in its place.
+        """
+        try:
+            made, judged = await body.mend(data, api, contracts, self.judge(), None)
+        except UpstreamError as error:
+            raise httpx2.RemoteProtocolError(str(error)) from None
         for one in judged:
             self._on_call(one.verdict)
         return made
