@@ -91,7 +91,7 @@ def pressure(
     notes = Console(stderr=True, highlight=False)
     loaded = None if story else _load(history, tools)
     with notes.status("opening the model") as status:
-        opened = open_model(model, runtime=runtime, capacity=context, threads=threads)
+        opened = open_model(model, runtime=runtime, capacity=context, threads=threads, told=status.update)
         if loaded is None:
             result = run(opened, seed=seed, told=lambda line: status.update(line))
             arms = list(result.arms)
