@@ -175,8 +175,8 @@ class SchemaRules:
             "string": (notation.string(), notation.example("")),
             "integer": (f"/{lexemes.INTEGER}/", "0"),
             "number": (f"/{lexemes.NUMBER}/", "0"),
-            "boolean": (f"/{notation.true}|{notation.false}/", notation.true),
-            "null": (f"/{notation.null}/", notation.null),
+            "boolean": (f"/{notation.words(True)}|{notation.words(False)}/", notation.true),
+            "null": (f"/{notation.words(None)}/", notation.null),
         }
         self._options = options
         self._notes: dict[Inexact, None] = {}
@@ -318,22 +318,21 @@ class SchemaRules:
             obj = rules.add(Obj((), ((key, name),)))
             arr = rules.add(Arr((), name))
             known = self._notation
-            word = rules.terminal(f"{known.true}|{known.false}|{known.null}", known.null)
+            word = rules.terminal("|".join(known.words(value) for value in (True, False, None)), known.null)
             rules.define(name, Choice((obj, arr, text, rules.expression(*self._scalars["number"]), word)))
         return self._wide["any"]
 
     def _values(self, flat: list[dict[str, Any]], values: list[Any]) -> list[Ref]:
-        values = self._allowed(flat, values)
+        values = self.allowed(flat, values)
         texts = [value for value in values if isinstance(value, str)]
         every = self._options.spellings and sum(map(len, texts)) <= MAX_SPELLED
         if texts and self._options.spellings and not every:
             self.note("enum (escaped spellings of a large one)", "less")
         known = self._notation
         words = [known.spelled(value, every) for value in texts if _sound(value)]
-        constant = {None: known.null, True: known.true, False: known.false}
         for value in values:
             if value is None or isinstance(value, bool):
-                words.append(constant[value])
+                words.append(known.words(value))
             elif isinstance(value, int | float) and _sound(value):
                 words.append(_number_word(value))
         plain = [self._plain(value) for value in values if not isinstance(value, dict | list) and _sound(value)]
@@ -360,7 +359,8 @@ class SchemaRules:
             return known.null if value is None else known.true if value else known.false
         return orjson.dumps(value).decode()
 
-    def _allowed(self, flat: list[dict[str, Any]], values: list[Any]) -> list[Any]:
+    def allowed(self, flat: list[dict[str, Any]], values: list[Any]) -> list[Any]:
+        """Those of `values` that fit all schemas of `flat`."""
         keywords = {key for part in flat for key in part} - ANNOTATIONS
         if keywords and keywords <= {"const", "enum"} and len(flat) == 1:
             return values if constants_of(flat) == values else [v for v in values if v in (constants_of(flat) or [])]
@@ -546,6 +546,12 @@ class SchemaRules:
                 out.append(False)
         return tuple(out)
 
+    def rest_of(self, flat: list[dict[str, Any]]) -> Conj:
+        """The schemas that the value of a key must fit that is declared nowhere."""
+        if any("patternProperties" in part or "propertyNames" in part for part in flat):
+            self.note("patternProperties, propertyNames")
+        return tuple(self._rest(part) for part in flat)
+
     def _rest(self, part: dict[str, Any]) -> Any:
         """The schema of keys that `part` declares nowhere."""
         if "additionalProperties" in part:
@@ -555,7 +561,7 @@ class SchemaRules:
         return not (self._options.closed and "properties" in part)
 
     def _names_allow(self, schema: Any, key: str) -> bool:
-        return bool(self._allowed([schema], [key])) if isinstance(schema, dict) else bool(schema)
+        return bool(self.allowed([schema], [key])) if isinstance(schema, dict) else bool(schema)
 
     def _others(self, flat: list[dict[str, Any]], words: Mapping[str, str]) -> list[tuple[Ref | None, Ref]]:
         """Terminals of keys that are not declared, with the rules of their values."""
@@ -621,7 +627,7 @@ class SchemaRules:
         if choices or constants_of(flat) is not None:
             values = constants_of(flat)
             if not choices and values is not None:
-                texts = [v for v in self._allowed(flat, values) if isinstance(v, str)]
+                texts = [v for v in self.allowed(flat, values) if isinstance(v, str)]
                 return ["/(" + "|".join(lexemes.spelled(text, True) for text in texts) + ")/"]
             self.note("propertyNames")
             return []
