@@ -12,6 +12,7 @@ from onspec.contract.schema import Schema
 from onspec.errors import LimitError, SchemaError
 from onspec.grammar import lexemes, patterns
 from onspec.grammar.conjunction import ANNOTATIONS, TYPES, Conj, Document, constants_of, kind_of, kinds_of
+from onspec.grammar.formats import pattern_of
 from onspec.grammar.notation import JSON, Notation
 from onspec.grammar.rules import (
     JSON_SPACING,
@@ -82,12 +83,14 @@ class Options:
         spellings: Whether keys and constants may be spelt with escapes (`"p\\u0061th"`). Off, they are written as
             serializers do, which leaves the engine more places with one choice.
         closed: Treat objects that do not say `additionalProperties` as closed.
+        formats: Follow `format` where it is known. JSON Schema has it as a remark only, so by default it is none.
     """
 
     order: Order = "any"
     spacing: Spacing = JSON_SPACING
     spellings: bool = True
     closed: bool = False
+    formats: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -386,8 +389,7 @@ class SchemaRules:
             return None
         shortest: str | None = self._notation.example("x" * low)
         found = [part["pattern"] for part in flat if isinstance(part.get("pattern"), str)]
-        if any("format" in part for part in flat):
-            self.note("format")
+        found += self.formats(flat)
         terms: list[str] = []
         for pattern in dict.fromkeys(found):
             try:
@@ -406,6 +408,14 @@ class SchemaRules:
         if (low or high is not None) and not self._notation.is_json:
             self.note("minLength, maxLength")
         return self._rules.expression(" & ".join([*terms, self._notation.string(low, high)]), shortest)
+
+    def formats(self, flat: list[dict[str, Any]]) -> list[str]:
+        """Patterns of the formats that are to be followed."""
+        names = [part["format"] for part in flat if isinstance(part.get("format"), str)]
+        known = [pattern for name in names if self._options.formats and (pattern := pattern_of(name)) is not None]
+        if len(known) < len(names):
+            self.note("format")
+        return known
 
     def _number(self, flat: list[dict[str, Any]], integer: bool) -> Ref | None:
         bounds = _bounds(flat)

@@ -202,14 +202,13 @@ class Tagged:
         if high is not None and low > high:
             return self._rules.add(None)
         found = [part["pattern"] for part in flat if isinstance(part.get("pattern"), str)]
+        found += self._schemas.formats(flat)
         bodies: list[str] = []
         for pattern in dict.fromkeys(found):
             try:
                 bodies.append(patterns.containing(pattern, False))
             except patterns.Unsupported:
                 self._schemas.note("pattern")
-        if any("format" in part for part in flat):
-            self._schemas.note("format")
         short: str | None = "x" * low
         if bodies:
             example = patterns.shortest(found[0])
