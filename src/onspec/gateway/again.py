@@ -72,8 +72,8 @@ async def ask_again(
         for name, count in said.usage.items():
             tries.usage[name] = tries.usage.get(name, 0) + count
         match = contracts.find(said.name, said.namespace) if said.name else None
-        if match is None:
-            break
+        if match is None or (match.tool is not None and (match.tool.schema is None) != call.custom):
+            break  # a call of the other kind, JSON for free text, cannot take the place of this one
         verdict = judge(match, said.raw, said.finish)
         if verdict.status != "refused" and match.tool is not None and match.tool.name == verdict.tool:
             tries.verdict = verdict

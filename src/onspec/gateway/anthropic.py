@@ -29,6 +29,7 @@ from onspec.gateway.wire import (
 name = "anthropic"
 empty_means_object = True
 """A call without arguments streams an empty text; that is the wire's own way."""
+ends_calls = True
 
 REASONS: dict[str, Finish] = {
     "end_turn": "stop",
@@ -146,6 +147,7 @@ def calls(body: Any) -> list[Whole]:
             ("content", index, "input"),
             ("content", index, "name"),
             block.get("id"),
+            last=index == len(content) - 1,
         )
         for index, block in enumerate(content if isinstance(content, list) else [])
         if isinstance(block, dict) and block.get("type") == "tool_use" and isinstance(block.get("name"), str)

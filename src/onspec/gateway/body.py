@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any
 
+from onspec.contract.tool import Tool
 from onspec.gateway.again import Tries
 from onspec.gateway.contracts import Contracts
+from onspec.gateway.cut import marked
 from onspec.gateway.promote import MARKER, Leaked, Recover
-from onspec.gateway.rewrite import Hold, reason
+from onspec.gateway.rewrite import reason
 from onspec.gateway.splice import Edit, splice
-from onspec.gateway.verdict import Judge, Verdict
+from onspec.gateway.upstream import UpstreamError
+from onspec.gateway.verdict import Judge, Verdict, cut_short
 from onspec.gateway.wire import Api, Finish, Path, Rejected, Whole
 
 Again = Callable[[Rejected, Verdict], Awaitable[Tries]]
@@ -40,11 +42,14 @@ async def mend(
     api: Api,
     contracts: Contracts,
     judge: Judge,
-    hold: Hold,
     again: Again | None,
     recover: Recover | None = None,
 ) -> tuple[bytes, list[Judged]]:
-    """The body with its broken calls mended; the very same bytes where nothing was to be done."""
+    """The body with its broken calls mended; the very same bytes where nothing was to be done.
+
+    Raises:
+        UpstreamError: A call was cut, and its tool takes anything, so that nothing can stand in its place.
+    """
     try:
         body = json.loads(data.decode("utf-8", "surrogateescape"))
     except (ValueError, RecursionError):
@@ -58,9 +63,10 @@ async def mend(
         if match is None:
             continue
         raw = call.arguments if isinstance(call.arguments, str) else json.dumps(call.arguments)
+        cut = finish == "length" and call.last and match.tool is not None and not _shows_its_end(call, match.tool)
         if not raw.strip() and api.empty_means_object:
             raw = "{}"
-        verdict, tries = judge(match, raw, finish), 0
+        verdict, tries = cut_short(match, raw) if cut else judge(match, raw, finish), 0
         if verdict.status == "refused" and again is not None:
             before = api.before_in(body, call)
             rejected = Rejected(call.name, call.call_id, raw, verdict.feedback, before, call.namespace, call.custom)
@@ -69,7 +75,7 @@ async def mend(
             for name, count in found.usage.items():
                 extra[name] = extra.get(name, 0) + count
         judged.append(Judged(verdict, tries))
-        edits += _edits(call, raw, verdict, match.tool, hold, finish)
+        edits += _edits(call, raw, verdict, match.tool)
     if finish == "length" and any(one.outcome == "retried" for one in judged):
         edits += api.whole(body)
     for path, count in api.usage_places(body):
@@ -101,7 +107,12 @@ def _leaked(
     return splice(data, edits), calls
 
 
-def _edits(call: Whole, raw: str, verdict: Verdict, tool: Any, hold: Hold, finish: str) -> list[Edit]:
+def _shows_its_end(call: Whole, tool: Tool) -> bool:
+    """Whether a call's text says by itself that it is complete; a decoded object and free text do not."""
+    return isinstance(call.arguments, str) and tool.schema is not None
+
+
+def _edits(call: Whole, raw: str, verdict: Verdict, tool: Tool | None) -> list[Edit]:
     edits: list[Edit] = []
     textual = isinstance(call.arguments, str)
     if verdict.status != "refused":
@@ -109,10 +120,11 @@ def _edits(call: Whole, raw: str, verdict: Verdict, tool: Any, hold: Hold, finis
             edits.append((call.name_path, verdict.tool))
         if verdict.text != raw:
             edits.append((call.path, verdict.text if textual else verdict.value))
-    elif verdict.cut and textual and tool is not None and not (finish == "length" and hold == "value"):
-        kept = {"INVALID_JSON": raw}
-        if not tool.is_valid(kept):
-            edits.append((call.path, json.dumps(kept)))
+    elif verdict.cut and tool is not None:
+        kept = marked(tool, raw)
+        if kept is None:
+            raise UpstreamError(f"the model's call of {call.name} was cut off")
+        edits.append((call.path, json.dumps(kept) if textual else kept))
     return edits
 
 

@@ -28,6 +28,7 @@ from onspec.gateway.wire import (
 
 name = "chat"
 empty_means_object = False
+ends_calls = False
 
 REASONS: dict[str, Finish] = {
     "stop": "stop",
@@ -179,6 +180,7 @@ def calls(body: Any) -> list[Whole]:
                             (*path, part, "name"),
                             call.get("id"),
                             custom=part == "custom",
+                            last=slot == len(slots) - 1,
                         )
                     )
     return found

@@ -279,9 +279,14 @@ class Exchange:
             async def ask(call: Rejected, first: Verdict) -> again.Tries:
                 return await self._again(api, call, first, rules, judge)
 
-        made, judged = await body.mend(
-            data, api, self.asked.contracts or Contracts({}), judge, rules.hold, ask, self._recovery(rules)
-        )
+        try:
+            made, judged = await body.mend(
+                data, api, self.asked.contracts or Contracts({}), judge, ask, self._recovery(rules)
+            )
+        except UpstreamError as error:
+            if not rules.shadow:
+                return await self._error(error.status, str(error))
+            made, judged = data, []
         for one in judged:
             self._tell(one.verdict, api, rules, one.outcome, one.tries)
         if rules.shadow or made is data or made == data:

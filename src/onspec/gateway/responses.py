@@ -30,6 +30,7 @@ from onspec.gateway.wire import (
 
 name = "responses"
 empty_means_object = False
+ends_calls = True
 
 COUNTS = ("input_tokens", "output_tokens", "total_tokens")
 TEXT_FIELDS = {"function_call": "arguments", "custom_tool_call": "input"}
@@ -86,7 +87,9 @@ class _Stream:
             if key not in self.calls:
                 return ()
             named = ("name",) if isinstance(event.get("name"), str) else None
-            return End(key), Copy(key, (DONES[str(kind)],), named)
+            copy = Copy(key, (DONES[str(kind)],), named)
+            # free text does not show whether it was cut: that stands in the item, which follows
+            return (copy,) if self.calls[key]["type"] == "custom_tool_call" else (End(key), copy)
         if kind == "response.output_text.done":
             return (TextCopy((key, event.get("content_index")), ("text",)),)
         if kind == "response.content_part.done" and at(event, ("part", "type")) == "output_text":
@@ -100,7 +103,7 @@ class _Stream:
                 return _copies(item, key, ("item",))
             cut = item.get("status") == "incomplete"
             whole: tuple[Change, ...] = ((("item", "status"), "completed"),) if cut else ()
-            return End(key), Copy(key, ("item", TEXT_FIELDS[self.calls[key]["type"]]), ("item", "name"), whole)
+            return End(key, cut), Copy(key, ("item", TEXT_FIELDS[self.calls[key]["type"]]), ("item", "name"), whole)
         if kind in ("response.created", "response.in_progress", "response.queued"):
             self.response = event.get("response") if isinstance(event.get("response"), dict) else self.response
             return (Begun(),)
@@ -222,6 +225,7 @@ def calls(body: Any) -> list[Whole]:
             item.get("call_id"),
             item.get("namespace"),
             item["type"] == "custom_tool_call",
+            item.get("status") == "incomplete" or ("status" not in item and index == len(output) - 1),
         )
         for index, item in enumerate(output if isinstance(output, list) else [])
         if isinstance(item, dict)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections import deque
 from collections.abc import Callable
@@ -13,9 +12,10 @@ from onspec.contract.tool import Tool
 from onspec.contract.toolset import Match
 from onspec.gateway import sse
 from onspec.gateway.contracts import Contracts
+from onspec.gateway.cut import spoiled
 from onspec.gateway.promote import Leaked, Leaks, Recover
 from onspec.gateway.splice import Edit, splice
-from onspec.gateway.verdict import Judge, Verdict, open_ended
+from onspec.gateway.verdict import Judge, Verdict, cut_short, is_json, open_ended
 from onspec.gateway.wire import (
     Api,
     Closed,
@@ -49,7 +49,14 @@ class Live:
     frames_before: int
     sent: int = 0
     fed: int = 0
+    begun: bool = False
+    """Whether its first event has gone on."""
     ended: bool = False
+    """Whether the wire has said that its arguments are complete."""
+    over: bool = False
+    """Whether its end has gone on."""
+    incomplete: bool = False
+    """Whether the wire says of this very call that it was cut."""
     asked: bool = False
     verdict: Verdict | None = None
     tail: str | None = None
@@ -176,13 +183,21 @@ class Rewriter:
         return out
 
     def fail(self, message: str) -> bytes:
-        """End the reply with an error, in the wire's own form; what was held is dropped."""
+        """End the reply with an error, in the wire's own form; what was held is dropped.
+
+        A call under way is first made one that nobody can run: some clients run what they have when a reply breaks off.
+        """
         self.ended = True
         self.failed = message
         self._queue.clear()
+        out = b""
+        for live in self._calls.values():
+            if live.begun and not live.over and (live.tail is None or not live.tail_sent):
+                rest = spoiled(live.match.tool, live.stream, live.sent)
+                out += self._inserted(live, rest) if rest else b""
         if getattr(self.wire, "last", None) is not None:
             self.wire.last = max(self._numbered, -1)  # type: ignore[attr-defined]
-        return self.wire.failure(f"onspec: {message}")
+        return out + self.wire.failure(f"onspec: {message}")
 
     def settle(self, live: Live, verdict: Verdict, extra: dict[str, int]) -> bytes:
         """The answer for a call in `waiting`: a verdict on a new call, or the old one where no try was better."""
@@ -216,7 +231,8 @@ class Rewriter:
             live = self._calls.get(mark.key)
             if live is not None:
                 live.ended = True
-                if not open_text(live):
+                live.incomplete = mark.incomplete
+                if not self._waits(live):
                     self._end(live)
         elif isinstance(mark, Stopped):
             self._stopped = mark.reason
@@ -228,9 +244,11 @@ class Rewriter:
                 self.usage[str(path[-1])] = count
         elif isinstance(mark, Closed):
             self._closed = True
-            if not mark.failed:
-                for live in self._calls.values():
+            for live in self._calls.values():
+                if not mark.failed:
                     self._end(live)
+                elif live.verdict is None and live not in self.waiting:
+                    self._decide(live, cut_short(live.match, live.stream.text))
 
     def _look_for_leaks(self) -> None:
         if self._leaks is None or self._leaked:
@@ -245,7 +263,7 @@ class Rewriter:
     def _holds(self, match: Match) -> bool:
         if match.tool is None:
             return True
-        return self._hold == "call" and match.tool.schema is not None
+        return self._hold == "call" and (match.tool.schema is not None or match.tool.free_text is not None)
 
     def _end(self, live: Live) -> None:
         """The call is complete: judge it, unless that has been done."""
@@ -253,7 +271,9 @@ class Rewriter:
             return
         raw = live.stream.text
         live.finish = self._stopped
-        if (
+        if self._cut(live):
+            verdict = cut_short(live.match, raw)
+        elif (
             not raw.strip()
             and self._api.empty_means_object
             and live.match.tool is not None
@@ -261,7 +281,8 @@ class Rewriter:
         ):
             self._decide(live, Verdict("accepted", live.name, raw, raw, {}))
             return
-        verdict = self._judge(live.match, raw, self._stopped)
+        else:
+            verdict = self._judge(live.match, raw, self._stopped)
         if verdict.status == "refused" and self._retry:
             live.verdict = None
             self.waiting.append(live)
@@ -275,18 +296,30 @@ class Rewriter:
             live.tail = live.stream.tail(verdict.value, live.sent, verdict.text)
             if live.tail is None:
                 self.failed = f"the call of {live.name} was mended too late for its stream"
-        elif verdict.status == "refused" and verdict.cut and not self._passes_as_cut(live):
-            kept = {"INVALID_JSON": raw}
-            tool = live.match.tool
-            if live.sent == 0 and tool is not None and not tool.is_valid(kept):
-                live.tail = json.dumps(kept)
-            else:
+        elif verdict.status == "refused" and verdict.cut and live.match.tool is not None:
+            live.tail = spoiled(live.match.tool, live.stream, live.sent)
+            if live.tail is None:
                 self.failed = f"the model's call of {live.name} was cut off"
         self._report(live)
 
-    def _passes_as_cut(self, live: Live) -> bool:
-        """A call that the reply itself says was cut by length may go on as it came, unless calls are held."""
-        return self._stopped == "length" and self._hold == "value"
+    def _cut(self, live: Live) -> bool:
+        """Whether the provider ended the output inside a call that does not show it: free text, or no text at all."""
+        if live.match.tool is None or (live.match.tool.schema is not None and live.stream.text.strip()):
+            return False
+        if live.incomplete or self._stopped != "length":
+            return live.incomplete
+        return not live.ended or (not self._api.ends_calls and next(reversed(self._calls.values())) is live)
+
+    def _waits(self, live: Live) -> bool:
+        """Whether only the reason for the stop tells what the call is: its text is no JSON, and cut or careless."""
+        if live.match.tool is None or live.match.tool.schema is None or live.stream.closed:
+            return False
+        text = live.stream.text
+        if not text.strip():
+            return not self._api.empty_means_object
+        if is_json(text):
+            return False
+        return open_ended(text) or self._judge(live.match, text, None).status == "refused"
 
     # Emission
 
@@ -326,6 +359,8 @@ class Rewriter:
         for mark in held.marks:
             if isinstance(mark, Start):
                 live = self._calls.get(mark.key)
+                if live is not None:
+                    live.begun = True
                 if live is not None and live.name != mark.name:
                     edits.append((mark.path, live.name))
             elif isinstance(mark, Delta) and mark.key in self._calls:
@@ -338,7 +373,7 @@ class Rewriter:
                 else:
                     drop += 1
                     edits.append((mark.path, ""))
-            elif isinstance(mark, End | Stopped):
+            elif isinstance(mark, End | Stopped | Closed):
                 out += self._rest(mark)
                 if isinstance(mark, Stopped):
                     out += self._added()
@@ -396,16 +431,17 @@ class Rewriter:
         kept = [(path, value) for path, value in edits if not any(path[: len(place)] == place for place in places)]
         return kept + added if event is not None else edits
 
-    def _rest(self, mark: End | Stopped) -> bytes:
+    def _rest(self, mark: End | Stopped | Closed) -> bytes:
         """What a decided call still has to say before its end goes on."""
         out = b""
         lives = [self._calls[mark.key]] if isinstance(mark, End) and mark.key in self._calls else []
-        for live in self._calls.values() if isinstance(mark, Stopped) else lives:
+        for live in lives if isinstance(mark, End) else self._calls.values():
             verdict = live.verdict
             if live.tail and not live.tail_sent:
                 live.tail_sent = True
                 out += self._inserted(live, live.tail)
-            if isinstance(mark, Stopped) and not live.ended and self._resumed:
+            live.over = True
+            if isinstance(mark, Stopped) and not live.ended and live.tail is not None:
                 live.ended = True
                 out += self.wire.call_end(live.key)
             if verdict is not None and verdict.status == "refused" and not live.asked:
@@ -468,13 +504,6 @@ _NO_TOOL = Tool("unknown", True)
 def _renamed(data: bytes, name: str | None) -> bytes:
     """A frame with another event name."""
     return re.sub(rb"(?m)^event:[^\r\n]*", b"event: " + name.encode(), data, count=1) if name else data
-
-
-def open_text(live: Live) -> bool:
-    """Whether the call's JSON has not closed; only the reason for the stop tells a cut call from a careless one."""
-    if live.match.tool is None or live.match.tool.schema is None:
-        return False
-    return not live.stream.closed and open_ended(live.stream.text)
 
 
 def reason(verdict: Verdict) -> str:

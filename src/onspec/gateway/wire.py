@@ -58,9 +58,10 @@ class Copy:
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """A call's arguments are complete as far as the wire says."""
+    """A call's arguments end here; `incomplete` where the wire says that they were cut."""
 
     key: Key
+    incomplete: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +119,8 @@ class Whole:
         arguments: The arguments: text, or a decoded object where the wire carries one.
         path: Where the arguments stand in the body.
         name_path: Where the name stands.
+        last: Whether nothing stands behind it, or the wire says that it is incomplete: where the reply was cut, it was
+            cut here.
     """
 
     name: str
@@ -127,6 +130,7 @@ class Whole:
     call_id: str | None = None
     namespace: str | None = None
     custom: bool = False
+    last: bool = False
 
 
 class Stream(Protocol):
@@ -164,6 +168,9 @@ class Api(Protocol):
 
     name: str
     empty_means_object: bool
+    """Whether a call without any text is a call with no arguments."""
+    ends_calls: bool
+    """Whether a stream says that a call is complete before it says why the reply ended."""
 
     def stream(self) -> Stream:
         """A reader for one streamed reply."""

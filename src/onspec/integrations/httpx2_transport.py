@@ -5,14 +5,15 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Callable, Iterator
-from types import ModuleType
 from typing import Any, cast
 
 from onspec.contract.tool import Tool
 from onspec.errors import MissingExtra
-from onspec.gateway import anthropic, body, chat, responses, sse
+from onspec.gateway import body, sse
+from onspec.gateway.apis import api_of
 from onspec.gateway.contracts import ContractCache, Contracts
 from onspec.gateway.rewrite import Hold, Live, Rewriter
+from onspec.gateway.upstream import UpstreamError
 from onspec.gateway.verdict import Judge, Verdict, judge_with
 from onspec.gateway.wire import Api
 from onspec.repair.policy import Policy
@@ -22,7 +23,6 @@ try:
 except ImportError as error:
     raise MissingExtra("httpx2", "integrations") from error
 
-APIS: dict[str, ModuleType] = {"/messages": anthropic, "/chat/completions": chat, "/responses": responses}
 OnCall = Callable[[Verdict], None]
 """Told of every judged call."""
 
@@ -52,15 +52,15 @@ class Mending:
 
     def asked(self, path: str, method: str, data: bytes) -> tuple[Api, Contracts] | None:
         """The API and the contracts of a request; None for one that makes no tool calls."""
-        api = next((api for end, api in APIS.items() if path.rstrip("/").endswith(end)), None)
-        if method != "POST" or api is None:
+        api = api_of(method, path)
+        if api is None:
             return None
         try:
             found = json.loads(data.decode("utf-8", "surrogateescape"))
         except (ValueError, RecursionError):
             return None
         contracts = self._cache.of(found, self._aliases)
-        return (cast(Api, api), contracts) if contracts else None
+        return (api, contracts) if contracts else None
 
     def judge(self) -> Judge:
         """The judge of one reply."""
@@ -80,8 +80,15 @@ class Mending:
         return Rewriter(api, contracts, self.judge(), self._hold, False, report)
 
     async def whole(self, api: Api, contracts: Contracts, data: bytes) -> bytes:
-        """A reply that was not streamed, mended."""
-        made, judged = await body.mend(data, api, contracts, self.judge(), self._hold, None)
+        """A reply that was not streamed, mended.
+
+        Raises:
+            httpx2.RemoteProtocolError: A call in it was cut, and nothing can stand in its place.
+        """
+        try:
+            made, judged = await body.mend(data, api, contracts, self.judge(), None)
+        except UpstreamError as error:
+            raise httpx2.RemoteProtocolError(str(error)) from None
         for one in judged:
             self._on_call(one.verdict)
         return made
