@@ -215,16 +215,7 @@ class Exchange:
         """Ask again for every call that waits, and let it and what stands behind it go on."""
         while rewriter.waiting and not rewriter.ended:
             live = rewriter.waiting[0]
-            first = judge(live.match, live.stream.text, live.finish)
-            call = Rejected(
-                live.name,
-                live.start.call_id,
-                live.stream.text,
-                first.feedback,
-                api.before(rewriter.history[: live.frames_before], live.key),
-                live.start.namespace,
-                live.start.custom,
-            )
+            call, first = again.rejected(api, rewriter, live, judge)
             asking = asyncio.ensure_future(self._again(api, call, first, rules, judge))
             try:
                 while not (await asyncio.wait({asking}, timeout=PING_SECONDS))[0]:
