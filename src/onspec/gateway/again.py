@@ -10,6 +10,7 @@ from typing import Any
 from onspec.gateway import sse
 from onspec.gateway.config import Rules
 from onspec.gateway.contracts import Contracts
+from onspec.gateway.rewrite import Live, Rewriter
 from onspec.gateway.upstream import Answer, UpstreamError
 from onspec.gateway.verdict import Judge, Verdict
 from onspec.gateway.wire import Api, Delta, Finish, Key, Rejected, Start, Stopped, Usage
@@ -28,6 +29,15 @@ class Tries:
     verdict: Verdict
     asked: int = 0
     usage: dict[str, int] = field(default_factory=dict)
+
+
+def rejected(api: Api, rewriter: Rewriter, live: Live, judge: Judge) -> tuple[Rejected, Verdict]:
+    """A call that waits in a rewriter, as it is to be asked for again, and the verdict that it has now."""
+    first = judge(live.match, live.stream.text, live.finish)
+    before = api.before(rewriter.history[: live.frames_before], live.key)
+    start = live.start
+    call = Rejected(live.name, start.call_id, live.stream.text, first.feedback, before, start.namespace, start.custom)
+    return call, first
 
 
 @dataclass(slots=True)
