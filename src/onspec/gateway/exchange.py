@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +18,7 @@ from onspec.gateway.promote import Recover, RecoverUnder
 from onspec.gateway.record import Watch
 from onspec.gateway.rewrite import Live, Rewriter
 from onspec.gateway.upstream import Answer, Client, Headers, UpstreamError, forwarded, readable
+from onspec.gateway.usage import counts
 from onspec.gateway.verdict import Judge, Verdict, judge_with
 from onspec.gateway.wire import Api, Rejected
 
@@ -194,7 +195,7 @@ class Exchange:
         await self._write(rewriter.close(cut, left))
         if not cut:
             await self._settle(rewriter, api, rules, judge)
-        self.usage = rewriter.usage
+        self.usage = counts(rewriter.cost)
         if rewriter.failed is not None:
             self.outcome = "failed"
 
@@ -213,18 +214,31 @@ class Exchange:
 
     async def _settle(self, rewriter: Rewriter, api: Api, rules: Rules, judge: Judge) -> None:
         """Ask again for every call that waits, and let it and what stands behind it go on."""
+        if rewriter.missing and not rewriter.ended:
+            tries = await self._meanwhile(self._urge(api, api.said(rewriter.history), rules, judge))
+            await self._write(rewriter.supply(tries.verdict, tries.usage, tries.asked))
         while rewriter.waiting and not rewriter.ended:
             live = rewriter.waiting[0]
             call, first = again.rejected(api, rewriter, live, judge)
-            asking = asyncio.ensure_future(self._again(api, call, first, rules, judge))
-            try:
-                while not (await asyncio.wait({asking}, timeout=PING_SECONDS))[0]:
-                    await self._write(sse.comment("onspec asks the model again"))
-            finally:
-                asking.cancel()
-            tries = asking.result()
+            tries = await self._meanwhile(self._again(api, call, first, rules, judge))
             live.tries = tries.asked
             await self._write(rewriter.settle(live, tries.verdict, tries.usage))
+
+    async def _meanwhile(self, asks: Coroutine[Any, Any, again.Tries]) -> again.Tries:
+        """What asking comes to; the client is told from time to time that it goes on."""
+        asking = asyncio.ensure_future(asks)
+        try:
+            while not (await asyncio.wait({asking}, timeout=PING_SECONDS))[0]:
+                await self._write(sse.comment("onspec asks the model again"))
+        finally:
+            asking.cancel()
+        return asking.result()
+
+    async def _urge(self, api: Api, said: tuple[Any, ...], rules: Rules, judge: Judge) -> again.Tries:
+        asked = self.asked
+        return await again.ask_for_call(
+            api, asked.body, said, asked.contracts or Contracts({}), judge, rules, self._ask
+        )
 
     async def _again(self, api: Api, call: Rejected, first: Verdict, rules: Rules, judge: Judge) -> again.Tries:
         asked = self.asked
@@ -273,14 +287,18 @@ class Exchange:
             return await self._error(503, self._why)
         judge = self._judge(rules)
         ask = None
+        urge = None
         if rules.retry and not rules.shadow:
 
             async def ask(call: Rejected, first: Verdict) -> again.Tries:
                 return await self._again(api, call, first, rules, judge)
 
+            async def urge(said: tuple[Any, ...]) -> again.Tries:
+                return await self._urge(api, said, rules, judge)
+
         try:
             made, judged = await body.mend(
-                data, api, self.asked.contracts or Contracts({}), judge, ask, self._recovery(rules)
+                data, api, self.asked.contracts or Contracts({}), judge, ask, self._recovery(rules), urge
             )
         except UpstreamError as error:
             if not rules.shadow:
