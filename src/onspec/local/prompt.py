@@ -35,7 +35,7 @@ def render(
     """
     told = [_text(message, keep_thinking) for message in messages if message.role in ("system", "developer")]
     if tools:
-        told.append(_ASK.format(tools="\n".join(_described(tool) for tool in tools)))
+        told.append(asked(tools))
     out = [_turn("system", "\n\n".join(part for part in told if part))] if told else []
     spoken = [message for message in messages if message.role not in ("system", "developer")]
     for message in spoken[:-1]:
@@ -47,6 +47,11 @@ def render(
             return "".join(out) + f"<|im_start|>assistant\n{text}"
         out.append(_turn(last.role, text))
     return "".join(out) + ("<|im_start|>assistant\n" if open_turn else "")
+
+
+def asked(tools: Sequence[Tool]) -> str:
+    """What tells a model of its tools, and how to call them."""
+    return _ASK.format(tools="\n".join(_described(tool) for tool in tools))
 
 
 def call_text(call: Call) -> str:
