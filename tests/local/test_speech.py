@@ -9,9 +9,11 @@ import pytest
 
 from onspec.contract.tool import Tool
 from onspec.errors import InputError
+from onspec.local.arms import cut_at
 from onspec.local.chat import Chat
+from onspec.local.pressure import Meter
 from onspec.local.runtime import Runtime
-from onspec.local.speech import dialect_in, speech_of
+from onspec.local.speech import dialect_in, measured, speech_of
 from onspec.message import Call, Message, Result, Text
 
 # What stands in chat templates of each family, as far as it tells the dialect.
@@ -106,6 +108,20 @@ def test_an_open_turn_is_gone_on_with(fast: Runtime) -> None:
         assert prompt.endswith("Well, ")
 
 
+def test_a_dialect_whose_calls_are_no_objects_is_measured_in_another_one(fast: Runtime) -> None:
+    speech = measured(_runtime(fast, NATIVE))
+    assert (speech.dialect, speech.native) == ("hermes_json", False)
+    assert "mistral_args, cannot be measured" in speech.how
+    granite = measured(_runtime(fast, NATIVE.replace("[TOOL_CALLS]", "<|tool_call|>[").replace("[ARGS]", "")))
+    assert (granite.dialect, granite.native) == ("granite", True)
+    cut = cut_at(MESSAGES, 0, "granite")
+    assert cut.call == '[{"name": "read", "arguments": {"path": "a.py"}}]'
+    prompt = granite.prompt(cut.messages, TOOLS)
+    assert prompt.endswith("Yes.\n<|tool_call|>")
+    found = Meter(fast, TOOLS, "granite").measure(fast.prompt("x<|tool_call|>"), cut.call, keys=False)
+    assert b"".join(position.text for position in found.positions).decode() == cut.call
+
+
 def test_another_dialect_can_be_named(fast: Runtime) -> None:
     assert speech_of(_runtime(fast, STRICT), "glm45").dialect == "glm45"
     chat = Chat(_runtime(fast, STRICT), "glm45")
@@ -137,7 +153,7 @@ def test_a_template_that_refuses_or_fails_is_one_clear_error(fast: Runtime, temp
 
 
 def test_a_required_call_keeps_its_contract_in_every_kind_of_dialect(fast: Runtime) -> None:
-    for dialect in ("hermes_json", "llama3_json", "pythonic", "qwen3_coder_xml", "harmony", "cline_xml"):
+    for dialect in ("hermes_json", "llama3_json", "qwen3_coder_xml", "cline_xml"):
         reply = Chat(_runtime(fast, None), dialect).reply(MESSAGES[1:2], TOOLS, "required", budget=150, seed=2)
         assert reply.calls
         assert all(outcome.ok or reply.finish_reason == "length" for outcome in reply.outcomes)

@@ -12,7 +12,7 @@ from onspec.contract.tool import Tool
 from onspec.contract.toolset import Toolset
 from onspec.errors import InputError
 from onspec.local.arms import Cut, cut_at
-from onspec.local.prompt import messages_of
+from onspec.local.prompt import DIALECT, messages_of
 from onspec.message import Call, Message
 from onspec.transcripts.known import agent
 from onspec.transcripts.reader import load_all
@@ -21,7 +21,7 @@ from onspec.transcripts.session import Session, ToolCall, Turn, messages
 _LISTED = 20
 
 
-def read_history(path: Path, tools: Path | None, number: int) -> tuple[Cut, list[Tool]]:
+def read_history(path: Path, tools: Path | None, number: int, dialect: str = DIALECT) -> tuple[Cut, list[Tool]]:
     """The history before one call of a file, with the call, and the tools that the model had.
 
     Tools are those of the file `tools`; else those that the history itself holds; else, for a session of a known agent,
@@ -31,6 +31,7 @@ def read_history(path: Path, tools: Path | None, number: int) -> tuple[Cut, list
         path: A request or a list of messages as JSON, or any session file that `onspec scan` reads.
         tools: A file of tool definitions, or None.
         number: Which call, counted from 0 over the whole file; negative numbers count from the last.
+        dialect: How the call is written.
 
     Raises:
         InputError: The file is neither, holds no such call, or names no tools and is of no known agent.
@@ -38,12 +39,12 @@ def read_history(path: Path, tools: Path | None, number: int) -> tuple[Cut, list
     declared = load_tools(tools) if tools is not None else []
     found = _document(path)
     if found is None:
-        return _of_session(load_all(str(path)), number, declared)
+        return _of_session(load_all(str(path)), number, declared, dialect)
     if isinstance(found, dict):
         if not declared and found.get("tools"):
             declared = list(Toolset.from_json(found["tools"]).values())
         found = found.get("messages")
-    cut = cut_at(messages_of(found), number)
+    cut = cut_at(messages_of(found), number, dialect)
     if not declared:
         raise InputError("the history names no tools; give them with --tools")
     return cut, declared
@@ -88,7 +89,7 @@ def _is_session(path: Path) -> bool:
         return False
 
 
-def _of_session(sessions: Sequence[Session], number: int, declared: list[Tool]) -> tuple[Cut, list[Tool]]:
+def _of_session(sessions: Sequence[Session], number: int, declared: list[Tool], dialect: str) -> tuple[Cut, list[Tool]]:
     places = [
         (session, turn, at)
         for session in sessions
@@ -110,7 +111,7 @@ def _of_session(sessions: Sequence[Session], number: int, declared: list[Tool]) 
     history = list(messages(path))
     ordinal = sum(isinstance(part, ToolCall) for one in path[:-1] for part in one.parts)
     ordinal += sum(isinstance(part, ToolCall) for part in turn.parts[:at])
-    cut = cut_at(history, ordinal)
+    cut = cut_at(history, ordinal, dialect)
     return cut, declared or _tools(session, history, call.name)
 
 

@@ -17,7 +17,8 @@ from onspec.local.demo import run
 from onspec.local.models import DEFAULT, open_model
 from onspec.local.picture import Arm, document, page
 from onspec.local.pressure import Meter, Pressure
-from onspec.local.prompt import render
+from onspec.local.prompt import DIALECT
+from onspec.local.speech import measured as measured_speech
 
 _SHORT = {"thinking": "without thinking", "failures": "without failed calls"}
 
@@ -95,17 +96,21 @@ def pressure(
     loaded = None if story or history is None else read_history(history, tools, number)
     with notes.status("opening the model") as status:
         opened = open_model(model, runtime=runtime, capacity=context, threads=threads)
-        if loaded is None:
+        if loaded is None or history is None:
             result = run(opened, seed=seed, told=lambda line: status.update(line))
             arms = list(result.arms)
         else:
             result = None
+            speech = measured_speech(opened)
+            notes.print(f"prompt: {speech.how}", style="dim")
+            if speech.dialect != DIALECT:
+                loaded = read_history(history, tools, number, speech.dialect)
             whole, found = loaded
             cut = last_messages(whole, turns)
-            meter = Meter(opened, found)
+            meter = Meter(opened, found, speech.dialect)
             arms = []
             for name in ("as it is", *(_SHORT[word] for word in without)):
-                prompt = opened.prompt(render(ARMS[name](cut.messages), found))
+                prompt = opened.prompt(speech.prompt(ARMS[name](cut.messages), found))
 
                 def progress(what: str, done: int, of: int, name: str = name) -> None:
                     status.update(f"{name}: {what} {done}/{of}")

@@ -9,6 +9,7 @@ import orjson
 
 from onspec.contract.tool import Tool
 from onspec.errors import InputError
+from onspec.grammar.forms import form_of
 from onspec.message import Call, Message, Result, Role, Text, Thinking
 
 DIALECT = "hermes_json"
@@ -54,9 +55,13 @@ def asked(tools: Sequence[Tool]) -> str:
     return _ASK.format(tools="\n".join(_described(tool) for tool in tools))
 
 
-def call_text(call: Call) -> str:
-    """One call as the model writes it, its arguments byte for byte."""
-    return f'<tool_call>\n{{"name": {orjson.dumps(call.name).decode()}, "arguments": {call.arguments}}}\n</tool_call>'
+def call_text(call: Call, dialect: str = DIALECT) -> str:
+    """One call as a model writes it, its arguments byte for byte, in a dialect whose calls are JSON objects."""
+    form = form_of(dialect)
+    pairs = [f'"{key}": "0"' for key, _ in form.fixed]
+    pairs += [f'"{form.keys[0]}": {orjson.dumps(call.name).decode()}', f'"{form.keys[1]}": {call.arguments}']
+    opened, closed = ("[", "]") if form.listed else ("", "")
+    return f"{form.trigger}{form.lead}{opened}{{{', '.join(pairs)}}}{closed}{form.close}"
 
 
 def _turn(role: str, text: str) -> str:

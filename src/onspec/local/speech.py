@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Any
 
@@ -99,6 +99,21 @@ def speech_of(runtime: Runtime, dialect: str | None = None) -> Speech:
             "dialects; name the dialect of its calls"
         )
     return Speech(found, f"the model's template, which takes tools; calls in {found}", template, True)
+
+
+def measured(runtime: Runtime) -> Speech:
+    """How to speak to a model whose calls are to be measured: as `speech_of` says where its calls are JSON objects
+    behind a trigger; else its own template, with tools told in words and calls asked for in `hermes_json`.
+
+    Raises:
+        InputError, MissingExtra: As `speech_of`.
+    """
+    speech = speech_of(runtime)
+    form = form_of(speech.dialect)
+    if form.style == "envelope" and form.word:
+        return speech
+    how = f"the model's template; its own dialect, {speech.dialect}, cannot be measured: tools told in words instead"
+    return replace(speech, dialect=DIALECT, how=how, native=False)
 
 
 def dialect_in(source: str, name: str = "") -> str | None:
