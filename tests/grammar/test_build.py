@@ -17,6 +17,7 @@ from onspec.grammar.forms import FORMS
 from onspec.grammar.llguidance import Vocabulary, accepts
 from onspec.grammar.openai_custom import APPLY_PATCH
 from onspec.message import Call
+from onspec.receive import receive
 from tests.grammar.calls import CALLS
 
 BYTES = Vocabulary.of_bytes()
@@ -237,6 +238,10 @@ def test_a_custom_tool_keeps_its_own_grammar_where_its_text_stands_raw(dialect: 
     lark = build([PATCH_TOOL, JOBS], dialect, "required").lark
     assert _admits(lark, FREE[dialect].format(PATCH_TEXT))
     assert not _admits(lark, FREE[dialect].format("*** Begin Patch\nno file\n*** End Patch\n"))
+    (call,) = receive(FREE[dialect].format(PATCH_TEXT), [PATCH_TOOL, JOBS], dialect).calls
+    assert call.outcome.ok
+    assert call.outcome.arguments is not None
+    assert call.outcome.arguments["input"].strip() == PATCH_TEXT.strip()
 
 
 def test_a_regex_of_a_custom_tool_holds_inside_a_json_string() -> None:

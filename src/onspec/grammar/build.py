@@ -43,7 +43,8 @@ class Grammar:
         lark: The whole reply: thinking, prose, calls.
         body: The same from just after the trigger to the end of the reply; for decoders that leave prose alone and
             switch on at the trigger. None where calls may stand without a trigger, or are not wanted.
-        calls: One block of calls from just after the trigger to its end, with nothing after it.
+        calls: One block of calls from just after the trigger to its end, with nothing after it; with its opener where
+            the tools' names are the tags. None where calls may stand without a trigger.
         trigger: What switches `body` on, or "".
         close: What ends the block.
         inexact: What of the tools' schemas could not be followed exactly.
@@ -142,6 +143,9 @@ class _Turn:
             body, once = self._written(inside)[0], self._written(inside)[0]
         elif not form.trigger and not form.optional:
             whole = self._named(tools, wanted, parallel, thinking)
+            first = self._blocks[0]
+            ways = [self._seq(*self._words(first.opener(tool)), first.after_opener(tool)) for tool in tools]
+            once = self._written(self._rules.add(Choice(tuple(ways))))[0]
         else:
             whole = self._turn(inside, wanted, parallel, thinking, tools)
             if form.word:
