@@ -78,7 +78,7 @@ class Mending:
             if live.verdict is not None:
                 self._on_call(live.verdict)
 
-        return Rewriter(api, contracts, self.judge(), self._hold, False, report)
+        return Rewriter(api, contracts, self.judge(), self._hold, False, report, policy=lambda tool: self._policy)
 
     async def whole(self, api: Api, contracts: Contracts, data: bytes) -> bytes:
         """A reply that was not streamed, mended.
