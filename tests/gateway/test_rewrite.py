@@ -299,7 +299,7 @@ JUNK_THEN_TEXT = '{"path": "a.py", "requireUnique": true, "edits": [{"oldText": 
 
 @pytest.mark.parametrize("api", APIS)
 def test_what_follows_an_unknown_key_streams(api: str) -> None:
-    """Events behind an unknown key go on as they come, not at the call's end; those that only carried it are not sent."""
+    """Events behind an unknown key go on as they come; those that only carried it are not sent."""
     text = JUNK_THEN_TEXT % ("some words " * 200)
     data = encoded(api, says(call("edit", text, 10)))
     contracts = ContractCache().of({"tools": tools(api)})
