@@ -159,6 +159,7 @@ class Exchange:
             retry,
             lambda live: self._told(live, api, rules),
             self._recovery(rules),
+            lambda tool: self._config.policy(rules, tool),
         )
         headers = forwarded(answer.headers, frozenset({b"content-length", b"content-encoding"}))
         if not answer.header(b"content-type"):

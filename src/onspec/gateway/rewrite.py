@@ -34,6 +34,7 @@ from onspec.gateway.wire import (
     TextCopy,
     Usage,
 )
+from onspec.repair.policy import Policy
 from onspec.repair.stream import ArgumentStream
 
 Hold = Literal["value", "call"]
@@ -95,6 +96,7 @@ class Rewriter:
         retry: Refused calls wait in `waiting` for `settle` instead of being passed on.
         report: Told of each call once, when it is decided.
         recover: Finds calls in text into which their markup leaked; None leaves text alone.
+        policy: Under which repairs are made while a call streams; None makes none before its end.
     """
 
     def __init__(
@@ -106,6 +108,7 @@ class Rewriter:
         retry: bool = False,
         report: Callable[[Live], None] | None = None,
         recover: Recover | None = None,
+        policy: Callable[[Tool], Policy] | None = None,
     ) -> None:
         self.wire: Stream = api.stream()
         self.waiting: list[Live] = []
@@ -123,6 +126,7 @@ class Rewriter:
         self._judge = judge
         self._hold = hold
         self._retry = retry
+        self._policy = policy
         self._report = report or (lambda live: None)
         self._calls: dict[Key, Live] = {}
         self._queue: deque[_Held] = deque()
@@ -245,7 +249,9 @@ class Rewriter:
         if isinstance(mark, Start):
             match = None if mark.key in self._calls else self._contracts.find(mark.name, mark.namespace)
             if match is not None:
-                stream = ArgumentStream(match.tool or _NO_TOOL, self._holds(match))
+                tool = match.tool or _NO_TOOL
+                early = self._policy(tool) if self._policy is not None and not self._retry else None
+                stream = ArgumentStream(tool, self._holds(match), early)
                 self._calls[mark.key] = Live(mark.key, mark, match, stream, len(self.history))
         elif isinstance(mark, Prose):
             if self._leaks is not None:
@@ -328,16 +334,23 @@ class Rewriter:
 
     def _decide(self, live: Live, verdict: Verdict) -> None:
         live.verdict = verdict
-        raw = live.stream.text
-        if verdict.status != "refused" and verdict.text != raw:
+        changed = live.stream.changed(0, live.sent)
+        if verdict.status != "refused" and (changed or verdict.text != live.stream.text):
             live.tail = live.stream.tail(verdict.value, live.sent, verdict.text)
             if live.tail is None:
-                self.failed = f"the call of {live.name} was mended too late for its stream"
-        elif verdict.status == "refused" and verdict.cut and live.match.tool is not None:
-            live.tail = spoiled(live.match.tool, live.stream, live.sent)
-            if live.tail is None:
-                self.failed = f"the model's call of {live.name} was cut off"
+                self._spoil(live, f"the call of {live.name} was mended too late for its stream")
+        elif verdict.status == "refused" and live.match.tool is not None:
+            if verdict.cut:
+                self._spoil(live, f"the model's call of {live.name} was cut off")
+            elif changed:
+                self._spoil(live, f"the call of {live.name} is refused, and parts of it were already mended")
         self._report(live)
+
+    def _spoil(self, live: Live, otherwise: str) -> None:
+        """Nobody is to run what was sent of the call; where its tool takes anything, the reply ends with an error."""
+        live.tail = spoiled(live.match.tool, live.stream, live.sent)
+        if live.tail is None:
+            self.failed = otherwise
 
     def _cut(self, live: Live) -> bool:
         """Whether the provider ended the output inside a call that does not show it: free text, or no text at all."""
@@ -403,6 +416,10 @@ class Rewriter:
             elif isinstance(mark, Delta) and mark.key in self._calls:
                 live, end = next(ends)
                 if live.tail is None:
+                    if live.verdict is None and live.stream.changed(live.sent, end):
+                        piece = live.stream.piece(live.sent, end)
+                        drop += not piece
+                        edits.append((mark.path, piece))
                     live.sent = end
                 elif not live.tail_sent:
                     live.tail_sent = True
@@ -502,7 +519,7 @@ class Rewriter:
             return []
         edits: list[Edit] = []
         if mark.path is not None and live.tail is not None:
-            edits.append((mark.path, live.stream.text[: live.sent] + live.tail))
+            edits.append((mark.path, live.stream.passed(live.sent) + live.tail))
         if live.tries and live.verdict.status != "refused":
             edits += mark.whole
         if mark.name_path is not None and live.name != live.start.name:

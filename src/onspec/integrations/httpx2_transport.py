@@ -93,7 +93,9 @@ class Mending:
         """A streamed reply, mended; refused calls are asked for again when it has ended."""
         judge = self._judge()
         retries = self._rules.retry > 0
-        rewriter = Rewriter(asked.api, asked.contracts, judge, self._rules.hold, retries, self._report)
+        rewriter = Rewriter(
+            asked.api, asked.contracts, judge, self._rules.hold, retries, self._report, policy=self._permitted
+        )
         reader = sse.Reader()
         async for chunk in chunks:
             yield b"".join([rewriter.feed(frame) for frame in reader.feed(chunk)])
@@ -139,10 +141,10 @@ class Mending:
         return await ask_again(asked.api, asked.request, call, first, asked.contracts, judge, self._rules, ask)
 
     def _judge(self) -> Judge:
-        def policy(tool: Tool) -> Policy:
-            return self._policy
+        return judge_with(self._permitted)
 
-        return judge_with(policy)
+    def _permitted(self, tool: Tool) -> Policy:
+        return self._policy
 
     def _report(self, live: Live) -> None:
         if live.verdict is not None:

@@ -293,7 +293,7 @@ class Search:
                 firm = firm or child.firm
             elif child.steps:
                 steps.extend(child.steps)
-                if child.value is _GONE:
+                if child.value is GONE:
                     del settled.value[key]
                 else:
                     settled.value[key] = child.value
@@ -316,9 +316,9 @@ class Search:
         here = (*path, key)
         if not required and not self.views.valid(value, places):
             if value is None:
-                return _made("drop_null_optional", here, value, _GONE, origin)
+                return _made("drop_null_optional", here, value, GONE, origin)
             if value == "" or value == [] or value == {}:
-                return _made("drop_empty_optional", here, value, _GONE, origin)
+                return _made("drop_empty_optional", here, value, GONE, origin)
         return self.fit(value, places, here, origin)
 
     def array(self, value: list[Json], view: View, path: Path, origin: Origin, wrapped: bool = False) -> Fit | Misfit:
@@ -426,7 +426,7 @@ class _Gone:
     """Marks a member that is to go."""
 
 
-_GONE = _Gone()
+GONE = _Gone()
 
 
 def _astray(steps: list[Step]) -> list[Violation]:
@@ -447,7 +447,7 @@ def _unwrapped(steps: list[Step]) -> Violation | None:
 
 
 def _made(rule: str, path: Path, before: Json, after: Json, origin: Origin) -> Fit:
-    shown = None if after is _GONE else after
+    shown = None if after is GONE else after
     return Fit(after, RULES[rule].cost, [Step(rule, pointer(path), before, shown, origin)])
 
 

@@ -181,7 +181,7 @@ def _why_not(
     writes: bool,
 ) -> tuple[str, str] | None:
     """Why a key that is not declared may not be dropped, as code and message; None where it may."""
-    held = _held(value)
+    inside = held(value)
     if garbled(key):
         return "unknown_key", "a key is text or markup, not a name"
     for name, other in keys.value.items():
@@ -195,7 +195,7 @@ def _why_not(
     for name, places in view.properties.items():
         if near(key, name) and not (name in keys.value and _no_text(value) and _texts_only(views, places)):
             return "unknown_key", "not declared, but close to a declared key"
-    if wraps(key, path) and isinstance(held, dict | list):
+    if wraps(key, path) and isinstance(inside, dict | list):
         return "unknown_key", "a wrapper around arguments that do not fit"
     if _copied(key, value, levels):
         return None
@@ -214,23 +214,23 @@ def _why_not(
     if is_payload(key) and isinstance(value, str):
         return "unknown_key", "not declared; it may be another call merged into this one"
     if isinstance(value, dict | list) and any(
-        (name in view.required or not _scalars(value))
+        (name in view.required or not scalars(value))
         and views.valid(value, places)
         and not views.valid([] if isinstance(value, dict) else {}, places)
         for name, places in view.properties.items()
         if name not in keys.value
     ):
         return "unknown_key", "not declared, but holds what a missing key takes"
-    if isinstance(held, dict | list) and _holds_work(held, views.names):
+    if isinstance(inside, dict | list) and holds_work(inside, views.names):
         return "unknown_key", "not declared, but holds keys that are"
     if writes and restrains(key, value, views.names):
         return "unknown_key", "not declared; without it the call would do more than was asked, or something else"
-    if key in ENVELOPES and isinstance(held, dict | list):
+    if key in ENVELOPES and isinstance(inside, dict | list):
         return "unknown_key", "a wrapper around arguments that do not fit"
     return None
 
 
-def _holds_work(value: Json, names: frozenset[str]) -> bool:
+def holds_work(value: Json, names: frozenset[str]) -> bool:
     """Whether an undeclared container holds a key that the schema declares somewhere, or a synonym of one."""
     stack = [value]
     for _ in range(MAX_KEYS):
@@ -246,7 +246,7 @@ def _holds_work(value: Json, names: frozenset[str]) -> bool:
     return True
 
 
-def _held(value: Json) -> Json:
+def held(value: Json) -> Json:
     """What a string holds that looks like JSON, or the value itself; an array where it cannot be read."""
     if not isinstance(value, str) or value.lstrip()[:1] not in ("{", "["):
         return value
@@ -256,7 +256,7 @@ def _held(value: Json) -> Json:
         return [value]
 
 
-def _scalars(value: Json) -> bool:
+def scalars(value: Json) -> bool:
     """Whether a container holds scalars only."""
     return not any(isinstance(item, dict | list) for item in (value.values() if isinstance(value, dict) else value))
 

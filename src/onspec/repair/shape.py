@@ -49,7 +49,7 @@ class Shape:
             only when complete, by the validator at `place`.
         place: Where in the schema this is decided.
         members: The places of an object's declared members.
-        extra: The place of undeclared members; None where they are not plain data.
+        extra: The place of undeclared members; None where there may be none.
         required: Members that must be there when the object closes.
         item: The place of an array's items.
         counted: Whether the closed container must be shown to the validator.
@@ -132,9 +132,7 @@ def _of_object(here: Place, used: set[str]) -> Shape:
         for name, sub in declared.items()
     }
     extra = (
-        Place(more, f"{pointer}/additionalProperties" if isinstance(more, dict) else "")
-        if not members and more is not False
-        else None
+        Place(more, f"{pointer}/additionalProperties" if isinstance(more, dict) else "") if more is not False else None
     )
     return Shape("object", here, members, extra, frozenset(map(str, required)))
 

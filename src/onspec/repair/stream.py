@@ -1,4 +1,4 @@
-"""A call's arguments as they arrive: how far what has come is certain to stand, and how to go on from there."""
+"""A call's arguments as they arrive: what may be passed on already, and how to go on from there."""
 
 from __future__ import annotations
 
@@ -6,9 +6,15 @@ import json
 import re
 from collections.abc import Callable
 
-from onspec.audit import Json
+from onspec.audit import Json, Path
 from onspec.contract.tool import Tool
+from onspec.contract.view import View
+from onspec.repair.arrived import Arrived
+from onspec.repair.conform import GONE
+from onspec.repair.early import Early, text_of
+from onspec.repair.keys import MAX_UNKNOWN, Level
 from onspec.repair.names import fold
+from onspec.repair.policy import Policy
 from onspec.repair.shape import Place, Shape, shape
 
 PLAIN = re.compile(r'[^"\\\x00-\x1f\ud800-\udfff]+')
@@ -31,25 +37,52 @@ KEYS = re.compile(r'"([^"\\]{1,80})"\s*:')
 TAGS = re.compile(r"</([^<>\"\\\s]{1,80})>")
 LOOK_BACK = 160
 MAX_DEPTH = 128
+INSIDE = re.compile(r'(?:[^"\\]+|\\.)*+', re.DOTALL)
+"""Part of a string up to its end, or to a backslash at the end of the piece."""
+OUTSIDE = re.compile(r'[^"{}\[\]]*+')
+"""Part of a value between its strings and brackets."""
+MAX_REPEATED = 4096
+"""Longest value, in characters, that is remembered to see whether a key further in repeats it."""
 
 
 class _Open:
-    """An open container: its shape, where it stands in its parent, and which members are complete."""
+    """An open container.
 
-    __slots__ = ("at", "closers", "count", "done", "kind", "shape", "start")
+    Attributes:
+        kind: `object` or `array`.
+        shape: How its parts are judged.
+        at: Where it stands in its parent.
+        start: Where it begins in the text.
+        done: An object's complete members that stay, each with where its value stands in the text.
+        gone: Keys of the members that were left out; `unknown` of them are not declared.
+        count: An array's items so far.
+        lead: Whether members were left out before the first that stays.
+        view: The one way to see it; None where there are several, or where it has not been looked up (`viewed`).
+    """
+
+    __slots__ = (
+        *("at", "closers", "count", "done", "gone", "kind", "lead", "read"),
+        *("shape", "start", "unknown", "view", "viewed"),
+    )
 
     def __init__(self, kind: str, here: Shape, at: str | int, start: int) -> None:
         self.kind = kind
         self.shape = here
         self.at = at
         self.start = start
-        self.done: dict[str, None] = {}
+        self.done: dict[str, tuple[int, int]] = {}
+        self.gone: set[str] = set()
+        self.unknown = 0
         self.count = 0
+        self.lead = False
         self.closers: set[str] = set()
+        self.view: View | None = None
+        self.viewed = False
+        self.read: dict[str, Json] = {}
 
-    def finish(self, at: str | int) -> None:
+    def finish(self, at: str | int, start: int, end: int) -> None:
         if self.kind == "object":
-            self.done[str(at)] = None
+            self.done[str(at)] = start, end
         else:
             self.count += 1
 
@@ -57,28 +90,36 @@ class _Open:
 class ArgumentStream:
     """Watches one call's argument text arrive in pieces, cut anywhere.
 
-    `certain` characters of the text stand whatever follows: a call that conforms keeps them, and so does every repair
-    of a call whose first fault lies behind them. From the first doubtful value on nothing more is certain, and the
-    whole call is for `onspec.check` to judge. Never raises; linear in the text.
+    The first `certain` characters are decided: `passed` is what stands for them, and may be passed on now.
+    That is what came, but for what a repair is certain to change: a key that a closed object is certain to lose is left
+    out while it streams; a value that is certain to be mended (an array in a string, a number in quotes, an item with
+    renamed keys) is held until it closes, and what `onspec.check` makes of it stands in its place. From the first
+    thing that can be neither, nothing more is certain, and the whole call is for `onspec.check` to judge.
+
+    What was passed on is the beginning of a text that reads as what `onspec.check` makes of the whole call, but for a
+    call that is refused. Never raises; linear in the text.
 
     Args:
         tool: The contract. A tool without a schema takes any text, so all of it is certain.
         hold: Nothing is certain before the end.
+        policy: Which repairs may be made before the end; none where it is None, or has rules for single tools or paths.
     """
 
-    def __init__(self, tool: Tool, hold: bool = False) -> None:
+    def __init__(self, tool: Tool, hold: bool = False, policy: Policy | None = None) -> None:
         self.certain = 0
         self.doubt = hold
         self.closed = False
         self._tool = tool
         self._document = tool.schema.document if tool.schema is not None else True
         self._free = tool.schema is None
-        self._parts: list[str] = []
-        self._length = 0
+        self._arrived = Arrived()
+        self._early = None if hold else Early.of(tool, policy)
+        self._junk = False
+        self._start = 0
         self._stack: list[_Open] = []
         self._step: Callable[[str, int], int] = self._value
         self._at: str | int = ""
-        self._place: Place = Place(self._document, "")
+        self._place: Place | None = Place(self._document, "")
         self._token: list[str] = []
         self._open_string: str | int | None = None
         self._tail = ""
@@ -92,22 +133,22 @@ class ArgumentStream:
 
     @property
     def text(self) -> str:
-        """Everything that has come."""
-        if len(self._parts) > 1:
-            self._parts = ["".join(self._parts)]
-        return self._parts[0] if self._parts else ""
+        """Everything that has come, as it came."""
+        return self._arrived.text
 
     def feed(self, piece: str) -> int:
         """Take the next piece; returns how many characters, from the start, are certain."""
-        self._base = self._length
-        self._parts.append(piece)
-        self._length += len(piece)
+        self._base = self._arrived.length
+        self._arrived.append(piece)
         if self._free and not self.doubt:
-            self.certain = self._length
+            self.certain = self._arrived.length
             return self.certain
         index, end = 0, len(piece)
-        while index < end and not self.doubt:
-            index = self._step(piece, index)
+        try:
+            while index < end and not self.doubt:
+                index = self._step(piece, index)
+        except RecursionError:  # a value that is nested too deeply to be looked at before the end
+            self.doubt = True
         return self.certain
 
     def tail(self, value: Json, sent: int, whole: str) -> str | None:
@@ -115,25 +156,32 @@ class ArgumentStream:
 
         Args:
             value: The repaired arguments.
-            sent: Characters already passed on; at most `certain`.
+            sent: Characters for which `passed` has been passed on; at most `certain`.
             whole: The repaired arguments as text.
 
         Returns:
             The text, or None where what was passed on cannot become `value`.
         """
-        text = self.text
-        before = text[:sent]
+        before = self.passed(sent)
         if whole.startswith(before):
-            return whole[sent:]
+            return whole[len(before) :]
         try:
-            rest = text[sent : self.certain] + self._continue(value)
+            rest = self._arrived.standing(sent, self.certain) + self._continue(value)
             return rest if _same(json.loads(before + rest), value) else None
         except (ValueError, KeyError, IndexError, TypeError, RecursionError):
             return None
 
     def passed(self, sent: int) -> str:
         """What stands for the first `sent` characters, which are certain."""
-        return self.text[:sent]
+        return self._arrived.standing(0, sent)
+
+    def piece(self, start: int, end: int) -> str:
+        """What stands for the characters from `start` to `end`, which are certain."""
+        return self._arrived.standing(start, end)
+
+    def changed(self, start: int, end: int) -> bool:
+        """Whether anything else stands for these characters than what came."""
+        return self._arrived.changed(start, end)
 
     def members(self) -> list[str]:
         """The keys of the arguments whose values are certain, in part or as a whole."""
@@ -151,7 +199,7 @@ class ArgumentStream:
         """
         if not self._stack or self._stack[0].kind != "object":
             return None
-        out = [self.text[sent : self.certain], '"' if self._open_string is not None else ""]
+        out = [self._arrived.standing(sent, self.certain), '"' if self._open_string is not None else ""]
         out += ["}" if frame.kind == "object" else "]" for frame in reversed(self._stack[1:])]
         members = [f"{_dumps(key)}:{_dumps(value)}" for key, value in more.items()]
         return "".join([*out, "," if self.members() and members else "", ",".join(members), "}"])
@@ -168,17 +216,12 @@ class ArgumentStream:
         complete: str | int | None = None
         if self._open_string is not None:
             string = values[-1][self._open_string]
-            passed = json.loads(f'"{self.text[self._began : self.certain]}"')
+            passed = json.loads(f'"{self._arrived.slice(self._began, self.certain)}"')
             out.append(_dumps(string[len(passed) :])[1:])
             complete = self._open_string
         for frame, here in zip(reversed(self._stack), reversed(values), strict=True):
             if frame.kind == "object":
-                done = {*frame.done, *([complete] if complete is not None else [])}
-                for key, member in here.items():
-                    if key not in done:
-                        out.append(f"{',' if done else ''}{_dumps(key)}:{_dumps(member)}")
-                        done.add(key)
-                out.append("}")
+                out.append(_members(here, {*frame.done, *([complete] if complete is not None else [])}))
             else:
                 count = frame.count + (complete is not None)
                 for member in here[count:]:
@@ -202,10 +245,14 @@ class ArgumentStream:
             and self._at == 0
         ):
             return self._close(piece, index)
-        here = shape(self._document, self._place, char)
-        if here is None or len(self._stack) >= MAX_DEPTH:
+        start = self._start = self._base + index
+        if self._junk:
+            return self._unknown(char, index)
+        here = shape(self._document, self._place, char) if self._place is not None else None
+        if len(self._stack) >= MAX_DEPTH or (here is None and (self._early is None or not self._stack)):
             return self._stop(index)
-        start = self._base + index
+        if here is None:  # of a type that is not taken here, and perhaps mended when it is complete
+            return self._hold(char, index, None)
         if here.kind in ("object", "array") or (here.kind == "any" and char in "{[" and not self._stack):
             if here.kind == "any":
                 here = Shape(
@@ -225,10 +272,35 @@ class ArgumentStream:
             self.certain = start + 1
             self._step = self._string
             return index + 1
-        self._began, self._token, self._depth, self._inside, self._escape = start, [], 0, False, ""
-        self._place = here.place
         self._any = here.kind == "any"
+        return self._hold(char, index, here.place)
+
+    def _hold(self, char: str, index: int, place: Place | None) -> int:
+        """A value that is judged when it is complete begins."""
+        self._token, self._depth, self._inside, self._escape = [], 0, False, ""
+        self._place = place
         self._step = self._whole if char in '"{[' else self._scalar
+        return index
+
+    def _unknown(self, char: str, index: int) -> int:
+        """The value of a key that will go begins."""
+        if char != '"':
+            return self._hold(char, index, None)
+        self._step = self._unknown_text
+        return index + 1
+
+    def _unknown_text(self, piece: str, index: int) -> int:
+        """The string of a key that will go: held where it may hold JSON, left out as it comes otherwise."""
+        char = piece[index]
+        if char == '"':
+            return self._leave_out(index + 1)
+        if char == "\\" or char in "{[" or char.isspace():
+            self._hold('"', index, None)
+            self._token, self._inside = ['"'], True
+            return index
+        self._tail, self._escape = "", ""
+        self._skip(index)
+        self._step = self._string
         return index
 
     def _string(self, piece: str, index: int) -> int:
@@ -240,6 +312,8 @@ class ArgumentStream:
             return run.end()
         char = piece[index]
         if char == '"':
+            if self._junk:
+                return self._leave_out(index + 1)
             if self.certain != self._base + index:
                 return self._stop(index)  # what may be leaked markup ends the string
             if (closer := CLOSER.search(self._tail)) is not None:
@@ -287,15 +361,18 @@ class ArgumentStream:
 
     def _passed(self, written: str, index: int) -> None:
         """Part of a string's content has been read; it is certain unless leaked markup may have begun."""
+        if self._junk:
+            return self._skip(index)
         window = self._tail + written
         self._tail = window[-LOOK_BACK:]
         if "<" in window:
             if MARKUP.search(window):
                 self.doubt = True
-                return
+                return None
             if BEGUN.search(self._tail) or ((closer := CLOSER.search(self._tail)) and self._ours(closer[1])):
-                return
+                return None
         self.certain = self._base + index
+        return None
 
     def _ours(self, tag: str) -> bool:
         """Whether a closing tag may be markup of this call: it is named as one of its keys, or as the tool."""
@@ -318,46 +395,67 @@ class ArgumentStream:
             value = json.loads(text)
         except ValueError:  # more digits than Python reads
             return self._stop(index)
-        if not self._judged(value):
-            return self._stop(index)
-        self.certain = self._base + index
-        return self._complete(self._at, index)
+        return self._settled(text, value, index)
 
     def _whole(self, piece: str, index: int) -> int:
-        start = index
-        while index < len(piece):
-            char = piece[index]
-            index += 1
-            if self._inside:
-                if self._escape:
-                    self._escape = ""
-                elif char == "\\":
-                    self._escape = char
-                elif char == '"':
-                    self._inside = False
-            elif char == '"':
-                self._inside = True
-            elif char in "{[":
-                self._depth += 1
-            elif char in "}]":
-                self._depth -= 1
-            if not self._inside and self._depth == 0:
-                break
-        else:
-            self._token.append(piece[start:index])
-            return index
-        self._token.append(piece[start:index])
+        end, closed = self._skim(piece, index)
+        self._token.append(piece[index:end])
+        if not closed:
+            return end
         text = "".join(self._token)
         try:
-            value = json.loads(text, parse_constant=_refuse, object_pairs_hook=_unique)
+            value = _strict(text)
         except (ValueError, RecursionError):
-            return self._stop(index)
-        if "\\ud" in text.lower() or MARKUP.search(text) or _closes(text) or not self._judged(value):
-            return self._stop(index)
-        self.certain = self._base + index
-        return self._complete(self._at, index)
+            return self._stop(end)
+        if _half(text) or MARKUP.search(text) or _closes(text):
+            return self._stop(end)
+        return self._settled(text, value, end)
+
+    def _skim(self, piece: str, index: int) -> tuple[int, bool]:
+        """Read on until the value, or the container at hand, is closed; returns where that is and whether it is."""
+        end = len(piece)
+        while index < end:
+            if self._escape:
+                self._escape = ""
+                index += 1
+            elif self._inside:
+                index = INSIDE.match(piece, index).end()  # type: ignore[union-attr]
+                if index < end:
+                    self._inside = piece[index] != '"'
+                    self._escape = "\\" if self._inside else ""
+                    index += 1
+                    if not self._inside and not self._depth:
+                        return index, True
+            else:
+                index = OUTSIDE.match(piece, index).end()  # type: ignore[union-attr]
+                if index < end:
+                    char = piece[index]
+                    index += 1
+                    if char == '"':
+                        self._inside = True
+                        continue
+                    self._depth += 1 if char in "{[" else -1
+                    if not self._depth:
+                        return index, True
+        return index, False
+
+    def _settled(self, text: str, value: Json, index: int) -> int:
+        """A value that was held is complete: it stands, or goes, or is mended, or all waits for the end."""
+        if self._junk:
+            here = self._stack[-1]
+            assert self._early is not None
+            assert here.view is not None
+            if self._early.drops(str(self._at), value, here.view, here.at, here.done):
+                return self._leave_out(index)
+            return self._aside(index)
+        if self._judged(value):
+            self.certain = self._base + index
+            return self._complete(self._at, index)
+        return self._mended(text, value, index)
 
     def _judged(self, value: Json) -> bool:
+        if self._place is None:
+            return False
         if self._any or self._place.node is True:
             return True
         schema = self._tool.schema
@@ -372,6 +470,7 @@ class ArgumentStream:
         if char != '"':
             return self._stop(index)
         self._token = []
+        self._start = self._base + index
         self._step = self._key
         return index + 1
 
@@ -384,12 +483,145 @@ class ArgumentStream:
             return self._stop(index)
         key = "".join(self._token)
         here = self._stack[-1]
-        place = here.shape.members.get(key, here.shape.extra)
-        if place is None or key in here.done:
+        if key in here.done or key in here.gone:
             return self._stop(index)
+        place = here.shape.members.get(key) or self._undeclared(key, here)
+        if place is None and not self._junk:
+            return self._aside(index + 1)
+        if here.lead and not here.done and not self._junk:  # the first member that stays, behind some that go
+            self._arrived.replace(here.start + 1, self._start, "")
+            self.certain = self._start
         self._at, self._place = key, place
         self._step = self._colon
         return index + 1
+
+    def _undeclared(self, key: str, here: _Open) -> Place | None:
+        """Where the value of an undeclared key is judged; None where the key is no plain data, or will go (`_junk`)."""
+        if not here.shape.members:
+            return here.shape.extra
+        view = self._view()
+        if self._early is None or view is None:
+            return None
+        if here.shape.extra is not None:
+            return here.shape.extra if self._early.is_data(key, view, here.at, here.done) else None
+        self._junk = self._early.junk(key, view)
+        return None
+
+    # What is decided before the end
+
+    def _view(self) -> View | None:
+        """The one way to see the innermost container, or None."""
+        if self._early is None:
+            return None
+        above: View | None = None
+        for depth, frame in enumerate(self._stack):
+            if not frame.viewed:
+                frame.viewed = True
+                frame.view = self._early.inner(above, frame.at, frame.kind) if depth else self._early.root()
+            above = frame.view
+        return above
+
+    def _levels(self, frames: list[_Open]) -> list[Level]:
+        """The objects among these containers, with those members that are complete and short."""
+        levels = []
+        for frame in frames:
+            if frame.kind == "object" and frame.view is not None:
+                for key, (start, end) in frame.done.items():
+                    if key not in frame.read and end - start <= MAX_REPEATED:
+                        frame.read[key] = json.loads(self._arrived.standing(start, end))
+                levels.append(Level(frame.read, frame.view))
+        return levels
+
+    def _skip(self, index: int) -> None:
+        """Part of a member that will go has been read."""
+        if self._stack[-1].done:
+            self._arrived.replace(self.certain, self._base + index, "")
+            self.certain = self._base + index
+
+    def _leave_out(self, index: int) -> int:
+        """A member that goes is complete."""
+        here = self._stack[-1]
+        self._skip(index)
+        here.lead = here.lead or not here.done
+        here.gone.add(str(self._at))
+        here.unknown += self._junk
+        self._junk = False
+        if here.unknown > MAX_UNKNOWN:
+            return self._stop(index)
+        self._step = self._after
+        return index
+
+    def _mended(self, text: str, value: Json, index: int) -> int:
+        """A value that its place does not take is complete: what is made of it stands in its place."""
+        view, here = self._view(), self._stack[-1]
+        if self._early is None or view is None:
+            return self._stop(index)
+        path = (*self._path(), self._at)
+        levels = self._levels(self._stack)
+        if here.kind == "array":
+            items = self._early.items(value, text, path, view, levels)
+            if not items:
+                return self._stop(index)
+            made = ",".join(map(text_of, items))
+            here.count += len(items) - 1
+        else:
+            member = self._early.member(value, text, path, view, levels)
+            if member is GONE:
+                return self._leave_out(index)
+            if member is None:
+                return self._aside(index)
+            made = text_of(member)
+        self._arrived.replace(self._start, self._base + index, made)
+        self.certain = self._base + index
+        return self._complete(self._at, index)
+
+    def _path(self) -> Path:
+        return tuple(frame.at for frame in self._stack[1:])
+
+    def _aside(self, index: int) -> int:
+        """A key or value that cannot be judged by itself: the object that holds it waits until it closes."""
+        self._junk = False
+        if self._early is None or len(self._stack) < 2 or self._stack[-1].kind != "object" or self._view() is None:
+            return self._stop(index)
+        self._depth, self._inside, self._escape = 1, False, ""
+        self._step = self._rest
+        return index
+
+    def _rest(self, piece: str, index: int) -> int:
+        end, closed = self._skim(piece, index)
+        return self._closed_aside(end) if closed else end
+
+    def _closed_aside(self, index: int) -> int:
+        """An object that waited is complete: what is made of it goes on from what was passed on."""
+        *above, parent, here = self._stack
+        end = self._base + index
+        text = self._arrived.slice(here.start, end)
+        try:
+            value = _strict(text)
+        except (ValueError, RecursionError):
+            return self._stop(index)
+        if _half(text) or MARKUP.search(text) or any(self._ours(tag) for tag in TAGS.findall(text)):
+            return self._stop(index)
+        assert self._early is not None
+        assert parent.view is not None
+        levels = self._levels([*above, parent])
+        if parent.kind == "array":
+            items = self._early.items(value, text, self._path(), parent.view, levels)
+        else:
+            member = self._early.member(value, text, self._path(), parent.view, levels)
+            items = None if member is None or member is GONE else [member]
+        if not items or not isinstance(items[0], dict):
+            return self._stop(index)
+        first = _members(items[0], set(here.done))
+        if not _same(json.loads(self._arrived.standing(here.start, self.certain) + first), items[0]):
+            return self._stop(index)
+        self._arrived.replace(self.certain, end, ",".join([first, *map(text_of, items[1:])]))
+        self.certain = end
+        self._stack.pop()
+        if parent.kind == "array":
+            parent.count += len(items) - 1
+        self._start = here.start
+        return self._complete(here.at, index)
 
     def _colon(self, piece: str, index: int) -> int:
         if piece[index] in SPACE:
@@ -401,7 +633,7 @@ class ArgumentStream:
 
     def _complete(self, at: str | int, index: int) -> int:
         self._open_string = None
-        self._stack[-1].finish(at)
+        self._stack[-1].finish(at, self._start, self._base + index)
         self._step = self._after
         return index
 
@@ -428,13 +660,13 @@ class ArgumentStream:
 
     def _close(self, piece: str, index: int) -> int:
         here = self._stack[-1]
-        if here.kind == "object" and not here.shape.required <= here.done.keys():
+        if here.kind == "object" and (not here.shape.required <= here.done.keys() or (here.lead and not here.done)):
             return self._stop(index)
         if here.closers and not here.closers.isdisjoint(map(fold, here.done)):
             return self._stop(index)  # a value that ends in what may be markup of its own object
         if here.shape.counted:
             schema = self._tool.schema
-            value = json.loads(self.text[here.start : self._base + index + 1])
+            value = json.loads(self._arrived.standing(here.start, self._base + index + 1))
             if schema is None or not schema.judge_at(here.shape.place.pointer).is_valid(value):
                 return self._stop(index)
         if len(self._stack) == 1:
@@ -447,6 +679,7 @@ class ArgumentStream:
             return index + 1
         self._stack.pop()
         self.certain = self._base + index + 1
+        self._start = here.start
         return self._complete(here.at, index + 1)
 
     def _end(self, piece: str, index: int) -> int:
@@ -485,6 +718,27 @@ def _property_names(node: Json, depth: int) -> set[str]:
 
 def _dumps(value: Json) -> str:
     return json.dumps(value, ensure_ascii=False)
+
+
+def _members(value: dict[str, Json], done: set[str | int]) -> str:
+    """What is left of an object of which some members are written, up to its end."""
+    out = []
+    written = bool(done)
+    for key, member in value.items():
+        if key not in done:
+            out.append(f"{',' if written else ''}{_dumps(key)}:{_dumps(member)}")
+            written = True
+    return "".join([*out, "}"])
+
+
+def _strict(text: str) -> Json:
+    """A text as JSON in which no key stands twice."""
+    return json.loads(text, parse_constant=_refuse, object_pairs_hook=_unique)
+
+
+def _half(text: str) -> bool:
+    """Whether a text may hold half of a surrogate pair."""
+    return "\\ud" in text.lower()
 
 
 def _refuse(name: str) -> Json:
