@@ -26,6 +26,8 @@ CONFORM = [
     for name, (_, data) in SAMPLES.items()
     if not any(word in name for word in ("cut", "not_json", "invalid", "mid_tool"))
 ]
+CUT = [name for name in SAMPLES if "cut" in name or "mid_tool" in name]
+"""Replies that end inside a call; what becomes of them is in `test_cut.py`."""
 
 
 def ask(url: str, api: str, **more: Any) -> bytes:
@@ -44,7 +46,7 @@ def test_streams_pass_byte_for_byte(size: int, shadow: bool) -> None:
             found = ask(r.url, api)
             if name in CONFORM or shadow:
                 assert found == data, name
-            else:
+            elif name not in CUT:
                 assert COMMENT.sub(b"", found) == data, name
 
 
@@ -100,6 +102,8 @@ def test_official_clients_read_the_same_with_and_without(size: int) -> None:
     """The stream helpers and the raw iterators of both SDKs see one and the same reply, or raise the same error."""
     with rig([]) as r:
         for name, (api, data) in SAMPLES.items():
+            if name in CUT:
+                continue
             r.provider.script = Script((Turn(raw=data, chunk_bytes=size),), every=True, loop=True)
             direct = outcome(READERS[api], r.provider.url)
             assert outcome(READERS[api], r.url) == direct, name

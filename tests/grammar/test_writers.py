@@ -39,7 +39,7 @@ TOOL = Tool(
 )
 OPEN = Tool("open", {"type": "object", "additionalProperties": {"type": "string"}})
 PATCH = Tool("apply_patch", None, grammar=Grammar("lark", APPLY_PATCH))
-JSON_DIALECTS = [name for name, form in FORMS.items() if form.style in ("json", "envelope")]
+JSON_DIALECTS = [name for name, form in FORMS.items() if form.style in ("json", "envelope", "keyed", "harmony")]
 
 
 @pytest.fixture(scope="module")
@@ -95,7 +95,7 @@ def test_llama_cpp_reads_the_grammar_of_every_json_dialect(llama: LlamaRuntime, 
     library.llama_sampler_init_grammar.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_char_p]
     assert library.llama_sampler_init_grammar(llama._vocab, written.grammar.encode(), b"root")
     fields = written.request()
-    assert bool(fields.get("grammar_lazy")) == bool(FORMS[dialect].trigger)
+    assert bool(fields.get("grammar_lazy")) == bool(FORMS[dialect].word)
 
 
 @pytest.mark.parametrize(

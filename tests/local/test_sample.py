@@ -14,10 +14,12 @@ from onspec.contract.tool import Tool
 from onspec.errors import LimitError
 from onspec.grammar.build import build
 from onspec.grammar.exact import Options, compile_exact
+from onspec.grammar.forms import form_of
 from onspec.grammar.rules import PYTHON_SPACING
-from onspec.local.chat import Chat, arguments_of, block_of
+from onspec.local.chat import Chat, block_of
 from onspec.local.demo import is_valid
 from onspec.local.history import TOOLS
+from onspec.local.live import ArgumentsPiece, LiveCall
 from onspec.local.pressure import Meter
 from onspec.local.runtime import Runtime, softmax
 from onspec.local.sample import Rejection, constrained, effective_size, free, resampled
@@ -44,7 +46,8 @@ def test_every_constrained_call_is_valid_whatever_the_budget(fast: Runtime, budg
             found = block_of(draw.text)
             assert found is not None
             tool = next(tool for tool in TOOLS if tool.name == found[0]["name"])
-            assert not check(tool, arguments_of(found[1]), finish_reason=draw.finish_reason).ok
+            written = json.dumps(found[0]["arguments"])
+            assert not check(tool, written, finish_reason=draw.finish_reason).ok
 
 
 def test_without_a_closeout_a_sample_may_end_in_the_middle(fast: Runtime) -> None:
@@ -215,5 +218,8 @@ def test_a_chat_calls_the_tool_that_is_asked_for(fast: Runtime) -> None:
         (b'{"name": "a"}', ""),
     ],
 )
-def test_arguments_are_taken_byte_for_byte(body: bytes, wanted: str) -> None:
-    assert arguments_of(body) == wanted
+def test_arguments_are_told_byte_for_byte_as_they_come(body: bytes, wanted: str) -> None:
+    live = LiveCall(form_of("hermes_json"), ["a"], 0, "call_0")
+    told = [event for at in range(len(body)) for event in live.feed(body[at : at + 1])]
+    assert "".join(event.text for event in told if isinstance(event, ArgumentsPiece)) == wanted
+    assert live.done is bool(wanted)

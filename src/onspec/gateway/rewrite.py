@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import re
+import secrets
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -13,9 +13,11 @@ from onspec.contract.tool import Tool
 from onspec.contract.toolset import Match
 from onspec.gateway import sse
 from onspec.gateway.contracts import Contracts
+from onspec.gateway.cut import spoiled
 from onspec.gateway.promote import Leaked, Leaks, Recover
 from onspec.gateway.splice import Edit, splice
-from onspec.gateway.verdict import Judge, Verdict, open_ended
+from onspec.gateway.usage import Tokens, together
+from onspec.gateway.verdict import Judge, Verdict, cut_short, is_json, open_ended
 from onspec.gateway.wire import (
     Api,
     Closed,
@@ -25,7 +27,6 @@ from onspec.gateway.wire import (
     Finish,
     Key,
     Mark,
-    Path,
     Prose,
     Start,
     Stopped,
@@ -49,7 +50,14 @@ class Live:
     frames_before: int
     sent: int = 0
     fed: int = 0
+    begun: bool = False
+    """Whether its first event has gone on."""
     ended: bool = False
+    """Whether the wire has said that its arguments are complete."""
+    over: bool = False
+    """Whether its end has gone on."""
+    incomplete: bool = False
+    """Whether the wire says of this very call that it was cut."""
     asked: bool = False
     verdict: Verdict | None = None
     tail: str | None = None
@@ -103,7 +111,9 @@ class Rewriter:
         self.waiting: list[Live] = []
         self.ended = False
         self.failed: str | None = None
-        self.usage: dict[str, int] = {}
+        self.missing = False
+        """Whether the reply ended for a call and holds none; `supply` says what is to be done."""
+        self.usage: Tokens = {}
         self.history: list[sse.Frame] = []
         self._api = api
         self._contracts = contracts
@@ -121,12 +131,17 @@ class Rewriter:
         self._known = False
         self._resumed = False
         self._numbered = -1
-        self._extra: dict[str, int] = {}
+        self._extra: Tokens = {}
 
     @property
     def calls(self) -> tuple[Live, ...]:
         """Every call so far, in the order in which they began."""
         return tuple(self._calls.values())
+
+    @property
+    def cost(self) -> Tokens:
+        """What the reply cost, with all that was asked again."""
+        return together(self.usage, self._extra)
 
     def feed(self, frame: sse.Frame) -> bytes:
         """Take one frame; returns the bytes that may go on now."""
@@ -169,6 +184,11 @@ class Rewriter:
             return out + self.fail("the provider's stream ended before the reply did")
         for live in self._calls.values():
             self._end(live)
+        if cut and self.missing:
+            self._let_go(False)
+        for live in list(self.waiting) if cut else ():
+            self.waiting.remove(live)
+            self._decide(live, self._judge(live.match, live.stream.text, live.finish))
         out += self._flush()
         if (cut or half) and not (self._closed or self._queue or self.ended):
             self._closed = True
@@ -176,19 +196,43 @@ class Rewriter:
         return out
 
     def fail(self, message: str) -> bytes:
-        """End the reply with an error, in the wire's own form; what was held is dropped."""
+        """End the reply with an error, in the wire's own form; what was held is dropped.
+
+        A call under way is first made one that nobody can run: some clients run what they have when a reply breaks off.
+        """
         self.ended = True
         self.failed = message
         self._queue.clear()
+        out = b""
+        for live in self._calls.values():
+            if live.begun and not live.over and (live.tail is None or not live.tail_sent):
+                rest = spoiled(live.match.tool, live.stream, live.sent)
+                out += self._inserted(live, rest) if rest else b""
         if getattr(self.wire, "last", None) is not None:
             self.wire.last = max(self._numbered, -1)  # type: ignore[attr-defined]
-        return self.wire.failure(f"onspec: {message}")
+        return out + self.wire.failure(f"onspec: {message}")
 
-    def settle(self, live: Live, verdict: Verdict, extra: dict[str, int]) -> bytes:
+    def supply(self, verdict: Verdict, extra: Tokens, tries: int) -> bytes:
+        """The answer where the reply was `missing` its call: a verdict on the call that came, or a refusal."""
+        self._extra = together(self._extra, extra)
+        came = verdict.status != "refused"
+        self._let_go(came)
+        if came:
+            leaked = Leaked(verdict.tool, verdict.text, secrets.token_hex(12), verdict)
+            self._leaked = (leaked,)
+            self._report(self._added_live(0, leaked, tries))
+        return self._flush()
+
+    def _let_go(self, came: bool) -> None:
+        """The text that waited for the missing call goes on, without its markup where the call `came`."""
+        self.missing = False
+        if self._leaks is not None:
+            self._leaks.release(without=came)
+
+    def settle(self, live: Live, verdict: Verdict, extra: Tokens) -> bytes:
         """The answer for a call in `waiting`: a verdict on a new call, or the old one where no try was better."""
         self.waiting.remove(live)
-        for name, count in extra.items():
-            self._extra[name] = self._extra.get(name, 0) + count
+        self._extra = together(self._extra, extra)
         if verdict.status != "refused" and self._stopped == "length":
             self._resumed = True
         self._decide(live, verdict)
@@ -216,7 +260,8 @@ class Rewriter:
             live = self._calls.get(mark.key)
             if live is not None:
                 live.ended = True
-                if not open_text(live):
+                live.incomplete = mark.incomplete
+                if not self._waits(live):
                     self._end(live)
         elif isinstance(mark, Stopped):
             self._stopped = mark.reason
@@ -224,28 +269,38 @@ class Rewriter:
                 self._end(live)
             self._look_for_leaks()
         elif isinstance(mark, Usage):
-            for path, count in mark.counts:
-                self.usage[str(path[-1])] = count
+            self.usage = {**self.usage, **mark.found}
         elif isinstance(mark, Closed):
             self._closed = True
-            if not mark.failed:
-                for live in self._calls.values():
+            for live in self._calls.values():
+                if not mark.failed:
                     self._end(live)
+                elif live.verdict is None and live not in self.waiting:
+                    self._decide(live, cut_short(live.match, live.stream.text))
 
     def _look_for_leaks(self) -> None:
-        if self._leaks is None or self._leaked:
-            return
-        self._leaked = self._leaks.resolve(self._stopped)
-        for number, leaked in enumerate(self._leaked):
-            tool = next(tools[leaked.name] for tools in self._contracts.tools.values() if leaked.name in tools)
-            start = Start(("leaked", number), leaked.name, ())
-            live = Live(start.key, start, Match(tool), ArgumentStream(tool), 0, verdict=leaked.verdict, promoted=True)
-            self._report(live)
+        if self._leaks is not None and not self._leaked:
+            self._leaked = self._leaks.resolve(self._stopped)
+            for number, leaked in enumerate(self._leaked):
+                self._report(self._added_live(number, leaked))
+        if self._retry and self._contracts and not self._leaked and not self.wire.called:
+            begun = self._leaks is not None and self._leaks.meant and not self._api.tells_tool
+            self.missing = self._stopped == "tool" or (begun and self._stopped == "stop")
+        if not self.missing and self._leaks is not None:
+            self._leaks.release()
+
+    def _added_live(self, number: int, leaked: Leaked, tries: int = 0) -> Live:
+        """A call that did not come as one: it stood in the text, or was asked for."""
+        tool = next(tools[leaked.name] for tools in self._contracts.tools.values() if leaked.name in tools)
+        start = Start(("leaked", number), leaked.name, ())
+        live = Live(start.key, start, Match(tool), ArgumentStream(tool), 0, verdict=leaked.verdict)
+        live.promoted, live.tries = not tries, tries
+        return live
 
     def _holds(self, match: Match) -> bool:
         if match.tool is None:
             return True
-        return self._hold == "call" and match.tool.schema is not None
+        return self._hold == "call" and (match.tool.schema is not None or match.tool.free_text is not None)
 
     def _end(self, live: Live) -> None:
         """The call is complete: judge it, unless that has been done."""
@@ -253,7 +308,9 @@ class Rewriter:
             return
         raw = live.stream.text
         live.finish = self._stopped
-        if (
+        if self._cut(live):
+            verdict = cut_short(live.match, raw)
+        elif (
             not raw.strip()
             and self._api.empty_means_object
             and live.match.tool is not None
@@ -261,7 +318,8 @@ class Rewriter:
         ):
             self._decide(live, Verdict("accepted", live.name, raw, raw, {}))
             return
-        verdict = self._judge(live.match, raw, self._stopped)
+        else:
+            verdict = self._judge(live.match, raw, self._stopped)
         if verdict.status == "refused" and self._retry:
             live.verdict = None
             self.waiting.append(live)
@@ -275,18 +333,30 @@ class Rewriter:
             live.tail = live.stream.tail(verdict.value, live.sent, verdict.text)
             if live.tail is None:
                 self.failed = f"the call of {live.name} was mended too late for its stream"
-        elif verdict.status == "refused" and verdict.cut and not self._passes_as_cut(live):
-            kept = {"INVALID_JSON": raw}
-            tool = live.match.tool
-            if live.sent == 0 and tool is not None and not tool.is_valid(kept):
-                live.tail = json.dumps(kept)
-            else:
+        elif verdict.status == "refused" and verdict.cut and live.match.tool is not None:
+            live.tail = spoiled(live.match.tool, live.stream, live.sent)
+            if live.tail is None:
                 self.failed = f"the model's call of {live.name} was cut off"
         self._report(live)
 
-    def _passes_as_cut(self, live: Live) -> bool:
-        """A call that the reply itself says was cut by length may go on as it came, unless calls are held."""
-        return self._stopped == "length" and self._hold == "value"
+    def _cut(self, live: Live) -> bool:
+        """Whether the provider ended the output inside a call that does not show it: free text, or no text at all."""
+        if live.match.tool is None or (live.match.tool.schema is not None and live.stream.text.strip()):
+            return False
+        if live.incomplete or self._stopped != "length":
+            return live.incomplete
+        return not live.ended or (not self._api.ends_calls and next(reversed(self._calls.values())) is live)
+
+    def _waits(self, live: Live) -> bool:
+        """Whether only the reason for the stop tells what the call is: its text is no JSON, and cut or careless."""
+        if live.match.tool is None or live.match.tool.schema is None or live.stream.closed:
+            return False
+        text = live.stream.text
+        if not text.strip():
+            return not self._api.empty_means_object
+        if is_json(text):
+            return False
+        return open_ended(text) or self._judge(live.match, text, None).status == "refused"
 
     # Emission
 
@@ -306,7 +376,7 @@ class Rewriter:
         if self._leaks is not None and any(self._leaks.block(key).certain < end for key, end in held.prose):
             return False
         for mark in held.marks:
-            if isinstance(mark, Stopped | Closed) and self.waiting:
+            if isinstance(mark, Stopped | Closed) and (self.waiting or self.missing):
                 return False
             if isinstance(mark, Start | End | Copy):
                 live = self._calls.get(mark.key)
@@ -326,6 +396,8 @@ class Rewriter:
         for mark in held.marks:
             if isinstance(mark, Start):
                 live = self._calls.get(mark.key)
+                if live is not None:
+                    live.begun = True
                 if live is not None and live.name != mark.name:
                     edits.append((mark.path, live.name))
             elif isinstance(mark, Delta) and mark.key in self._calls:
@@ -338,7 +410,7 @@ class Rewriter:
                 else:
                     drop += 1
                     edits.append((mark.path, ""))
-            elif isinstance(mark, End | Stopped):
+            elif isinstance(mark, End | Stopped | Closed):
                 out += self._rest(mark)
                 if isinstance(mark, Stopped):
                     out += self._added()
@@ -359,8 +431,9 @@ class Rewriter:
             edits = self._with_items(held.frame, edits)
         if drop and drop == len(held.marks):
             return out
-        usage = [path for mark in held.marks if isinstance(mark, Usage) for path, _ in mark.counts]
-        return out + _renamed(self._numbers(held, edits, usage), name)
+        if self._extra:
+            edits += [(mark.path, self._summed(mark)) for mark in held.marks if isinstance(mark, Usage)]
+        return out + _renamed(self._numbers(held, edits), name)
 
     def _said(self, key: Key, end: int) -> str | None:
         """What goes out in place of a piece of text; None where it goes as it came."""
@@ -396,16 +469,17 @@ class Rewriter:
         kept = [(path, value) for path, value in edits if not any(path[: len(place)] == place for place in places)]
         return kept + added if event is not None else edits
 
-    def _rest(self, mark: End | Stopped) -> bytes:
+    def _rest(self, mark: End | Stopped | Closed) -> bytes:
         """What a decided call still has to say before its end goes on."""
         out = b""
         lives = [self._calls[mark.key]] if isinstance(mark, End) and mark.key in self._calls else []
-        for live in self._calls.values() if isinstance(mark, Stopped) else lives:
+        for live in lives if isinstance(mark, End) else self._calls.values():
             verdict = live.verdict
             if live.tail and not live.tail_sent:
                 live.tail_sent = True
                 out += self._inserted(live, live.tail)
-            if isinstance(mark, Stopped) and not live.ended and self._resumed:
+            live.over = True
+            if isinstance(mark, Stopped) and not live.ended and live.tail is not None:
                 live.ended = True
                 out += self.wire.call_end(live.key)
             if verdict is not None and verdict.status == "refused" and not live.asked:
@@ -435,30 +509,25 @@ class Rewriter:
             edits.append((mark.name_path, live.name))
         return edits
 
-    def _numbers(self, held: _Held, edits: list[Edit], usage: list[Path]) -> bytes:
+    def _numbers(self, held: _Held, edits: list[Edit]) -> bytes:
         frame = held.frame
         if held.number is not None and held.number >= 0:
             number = max(held.number, self._numbered + 1)
             if number != held.number:
                 edits.append((("sequence_number",), number))
             self._numbered = number
-        if not edits and not (usage and self._extra):
+        if not edits:
             return frame.raw
         assert frame.data is not None
-        data = splice(frame.data, edits)
-        if usage and self._extra:
-            data = self._summed(data, usage)
-        return sse.with_data(frame, data)
+        return sse.with_data(frame, splice(frame.data, edits))
 
-    def _summed(self, data: bytes, paths: list[Path]) -> bytes:
-        if b"message_start" in data:
-            return data
-        edits: list[Edit] = []
-        for path in paths:
-            name = str(path[-1])
-            if self._extra.get(name):
-                edits.append((path, self.usage.get(name, 0) + self._extra[name]))
-        return splice(data, edits)
+    def _summed(self, mark: Usage) -> Tokens:
+        """What the frame reports, and every count of the whole reply with what was asked again.
+
+        Counts that Anthropic reported at the beginning stand here once more: the last report is of the whole.
+        """
+        numbers = {name: value for name, value in self.cost.items() if isinstance(value, int | dict)}
+        return {**mark.found, **numbers}
 
 
 _NO_TOOL = Tool("unknown", True)
@@ -468,13 +537,6 @@ _NO_TOOL = Tool("unknown", True)
 def _renamed(data: bytes, name: str | None) -> bytes:
     """A frame with another event name."""
     return re.sub(rb"(?m)^event:[^\r\n]*", b"event: " + name.encode(), data, count=1) if name else data
-
-
-def open_text(live: Live) -> bool:
-    """Whether the call's JSON has not closed; only the reason for the stop tells a cut call from a careless one."""
-    if live.match.tool is None or live.match.tool.schema is None:
-        return False
-    return not live.stream.closed and open_ended(live.stream.text)
 
 
 def reason(verdict: Verdict) -> str:

@@ -33,6 +33,7 @@ class Verdict:
         cut: Whether the text stops before its end.
         feedback: For the model, where refused.
         undeclared: JSON Pointers of keys that an open schema lets through though it does not name them.
+        note: Why the contract could not be enforced, or "".
     """
 
     status: Status
@@ -45,8 +46,10 @@ class Verdict:
     cut: bool = False
     feedback: str = ""
     undeclared: tuple[str, ...] = ()
+    note: str = ""
 
 
+_ANY = Tool("unknown", True)
 _STRING = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
 log = logging.getLogger("onspec.gateway")
 
@@ -74,11 +77,15 @@ def judge_with(policy_for: Callable[[Tool], Policy], fault: Callable[[], None] =
             return Verdict("refused", "", raw, raw, None, (), (violation,) if violation else (), False, feedback)
         tool = match.tool
         if tool.schema is None:
-            return Verdict("repaired" if match.repairs else "accepted", tool.name, raw, raw, raw, match.repairs)
+            return free_form(tool, raw, match.repairs)
         reason = "length" if finish == "length" and (open_ended(raw) or not raw.strip()) else None
         outcome = check(tool, whole_characters(raw), policy_for(tool), reason)
         if not outcome.ok:
-            cut = open_ended(raw) or any(violation.code in CUT for violation in outcome.violations)
+            cut = (
+                open_ended(raw)
+                or any(violation.code in CUT for violation in outcome.violations)
+                or (finish == "length" and not is_json(raw))
+            )
             return Verdict("refused", tool.name, raw, raw, None, (), outcome.violations, cut, outcome.feedback())
         repairs = (*match.repairs, *outcome.repairs)
         text = raw if outcome.status == "accepted" else outcome.json.decode("utf-8", "surrogatepass")
@@ -95,6 +102,24 @@ def judge_with(policy_for: Callable[[Tool], Policy], fault: Callable[[], None] =
     return judge
 
 
+def free_form(tool: Tool, raw: str, repairs: tuple[Repair, ...]) -> Verdict:
+    """The verdict on a custom tool's text: its grammar's, where it has one that can be used."""
+    if tool.free_text is None:
+        return Verdict("repaired" if repairs else "accepted", tool.name, raw, raw, raw, repairs)
+    outcome = check(tool, whole_characters(raw))
+    note = tool.free_text.unenforced or ""
+    if not outcome.ok and not note:
+        return Verdict("refused", tool.name, raw, raw, None, (), outcome.violations, False, outcome.feedback())
+    return Verdict("repaired" if repairs else "accepted", tool.name, raw, raw, raw, repairs, note=note)
+
+
+def cut_short(match: Match, raw: str) -> Verdict:
+    """The verdict on a call inside which the reply ended, whatever its text looks like."""
+    name = match.tool.name if match.tool is not None else ""
+    outcome = check(match.tool or _ANY, raw.encode("utf-8", "surrogatepass"), finish_reason="length")
+    return Verdict("refused", name, raw, raw, None, (), outcome.violations, True, outcome.feedback())
+
+
 def whole_characters(text: str) -> bytes:
     """UTF-8 bytes; halves of a surrogate pair that came in two pieces are joined first, others stay as they are."""
     try:
@@ -105,12 +130,19 @@ def whole_characters(text: str) -> bytes:
 
 def open_ended(text: str) -> bool:
     """Whether a JSON text stops inside a string or before its brackets are closed."""
+    if is_json(text):
+        return False
+    bare = _STRING.sub("", text)
+    return '"' in bare or sum(map(bare.count, "{[")) > sum(map(bare.count, "}]"))
+
+
+def is_json(text: str) -> bool:
+    """Whether a text is one JSON value."""
     try:
         json.loads(text)
-        return False
     except (ValueError, RecursionError):
-        bare = _STRING.sub("", text)
-    return '"' in bare or sum(map(bare.count, "{[")) > sum(map(bare.count, "}]"))
+        return False
+    return True
 
 
 def _unknown(violation: Violation | None) -> str:

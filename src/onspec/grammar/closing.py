@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 
 from onspec.grammar.llguidance import Matcher
@@ -20,6 +21,9 @@ _OVERLAP = 400
 _LOOSE = (6, 400, 10_000)
 """Single bytes that one ending may hold, round by round: most endings need none, and a search without a bound would
 follow the first path that never ends."""
+
+_REPEATS = (1, 8, 10_000)
+"""How often one ending may hold the same piece, round by round, where the body is not JSON."""
 
 _FIRST = b'"0}]\\u:,x'
 _BYTES = tuple(bytes([code]) for code in dict.fromkeys(_FIRST + bytes(range(0x21, 0x7F)) + bytes(range(0x80, 0xC0))))
@@ -85,9 +89,19 @@ class _Search:
                 ways = self._ways(text)
                 if sum(len(part) == 1 for part, _, made in path if made) >= self._loose:
                     ways = [way for way in ways if len(way[0]) > 1 or not way[1] or way[0] == b'"']
+                if self._pieces.raw:
+                    ways = self._unrepeated(ways, path)
                 stack += [(len(path), part, made) for part, made in reversed(ways)]
             if not self._step(path, stack):
                 return None
+
+    def _unrepeated(
+        self, ways: list[tuple[bytes, bool]], path: list[tuple[bytes, list[int], bool]]
+    ) -> list[tuple[bytes, bool]]:
+        """Without white space alone, and without pieces that were used often: some may repeat for ever."""
+        most = _REPEATS[_LOOSE.index(self._loose)]
+        used = Counter(part for part, _, _ in path)
+        return [way for way in ways if not way[1] or (way[0].strip() and (len(way[0]) == 1 or used[way[0]] < most))]
 
     def _step(self, path: list[tuple[bytes, list[int], bool]], stack: list[tuple[int, bytes, bool]]) -> bool:
         while stack and self._steps < MOST_STEPS:

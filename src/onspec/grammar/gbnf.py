@@ -7,14 +7,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import orjson
+
 from onspec.contract.tool import Tool
 from onspec.errors import InputError
 from onspec.grammar import lexemes
 from onspec.grammar.exact import Inexact, Options, SchemaRules
-from onspec.grammar.forms import FORMS
+from onspec.grammar.forms import form_of
+from onspec.grammar.free import FREE_TEXT
 from onspec.grammar.notation import JSON
 from onspec.grammar.rules import Arr, Choice, Member, Node, Obj, Ref, Rules, Seq, Spacing
-from onspec.grammar.tagged import FREE_TEXT
 
 WORD = 1
 """`COMMON_GRAMMAR_TRIGGER_TYPE_WORD` of llama.cpp's server."""
@@ -52,8 +54,8 @@ def gbnf(tools: Sequence[Tool], dialect: str, choice: str = "auto") -> Gbnf:
         InputError: The dialect is unknown or writes no JSON, or no tool is called so.
         SchemaError: A tool's schema admits nothing.
     """
-    form = FORMS.get(dialect)
-    if form is None or form.style not in ("json", "envelope"):
+    form = form_of(dialect)
+    if form.style not in ("json", "envelope", "keyed", "harmony"):
         raise InputError(f"GBNF is written for dialects whose call body is JSON, not for {dialect!r}")
     chosen = [tool for tool in tools if choice in ("auto", "required", tool.name)]
     if not chosen:
@@ -63,23 +65,27 @@ def gbnf(tools: Sequence[Tool], dialect: str, choice: str = "auto") -> Gbnf:
     calls: list[Ref] = []
     for tool in chosen:
         body = schemas.add(tool.schema.document if tool.schema is not None else FREE_TEXT, "object")
-        if form.style == "envelope":
-            pairs = [(form.keys[0], rules.terminal(JSON.spelled(tool.name, False))), (form.keys[1], body)]
+        if form.style in ("envelope", "keyed"):
+            name = rules.terminal(JSON.spelled(tool.name, False))
+            fixed = [(key, schemas.add(orjson.loads(schema))) for key, schema in form.fixed]
+            pairs = [(form.keys[0], name), *fixed, (form.keys[1], body)]
+            if form.style == "keyed":
+                pairs = [(tool.name, body)]
             members = tuple(Member(rules.terminal(JSON.spelled(key, False)), value, True) for key, value in pairs)
             calls.append(rules.add(Obj(members, (), ordered=True)))
         else:
-            head = form.call.replace("{name}", tool.name).replace("{index}", "0")
-            head = head.replace("{constrain}", " <|constrain|>json")
+            head = form.call.replace("{name}", tool.name).replace("{index}", "0").replace("{call_id}", "")
+            head += " <|constrain|>json<|message|>" if form.style == "harmony" else ""
             calls.append(rules.add(Seq((*rules.words(head, {}), body))))
     call = rules.add(Choice(tuple(calls)))
     writer = _Writer(rules)
     lines = writer.write(call)
     opened, closed = ('"[" ', ' "]"') if form.listed else ("", "")
     gap = f"{_GAP} " if form.loose else ""
-    end = _quoted(form.end + form.close)
-    root = f"root ::= {_quoted(form.trigger)} {gap}{opened}{writer.name(call)}{closed} {gap}{end}".rstrip()
+    end = _quoted((form.end + form.close).strip()) if form.loose else _quoted(form.end + form.close)
+    root = f"root ::= {_quoted(form.word)} {gap}{opened}{writer.name(call)}{closed} {gap}{end}".rstrip()
     notes = (*schemas.inexact, Inexact("key order", "less"), *writer.notes)
-    return Gbnf("\n".join([root, *lines]) + "\n", form.trigger, tuple(dict.fromkeys(notes)))
+    return Gbnf("\n".join([root, *lines]) + "\n", form.word, tuple(dict.fromkeys(notes)))
 
 
 class _Writer:

@@ -10,7 +10,7 @@ from onspec.grammar import lexemes, patterns
 
 _PYTHON_UNIT = r"""\\(["'\\\/nrtbf0]|x[0-9a-fA-F]{2}|u[0-9a-cA-Ce-fE-F][0-9a-fA-F]{3}|ud[0-7][0-9a-fA-F]{2})"""
 _PYTHON_STRING = rf'"([^"\\\x00-\x1f]|{_PYTHON_UNIT})*"|' + rf"'([^'\\\x00-\x1f]|{_PYTHON_UNIT})*'"
-_BARE_KEY = r"[^\s:,<>|{}\[\]]+"
+_BARE_KEY = r"[^\s:,=<>|{}()\[\]\"']{1,200}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +22,8 @@ class Notation:
         marks: What stands around strings; `"` for JSON and Python.
         python: Whether strings are Python's: single quotes too, and other escapes.
         bare_keys: Whether keys stand without quotes.
+        hidden: A regular expression of what may not stand in a string as it is, because it would end more than the
+            string; "" for nothing. JSON strings can still write it with an escape.
     """
 
     true: str = "true"
@@ -30,6 +32,7 @@ class Notation:
     marks: str = '"'
     python: bool = False
     bare_keys: bool = False
+    hidden: str = ""
 
     @property
     def is_json(self) -> bool:
@@ -43,7 +46,16 @@ class Notation:
         if self.marks != '"':
             mark = lexemes.escape(self.marks)
             return rf"/{mark}(?s:.*){mark}/ & ~/{mark}(?s:.*){mark}(?s:.+)/"
-        return f"/{lexemes.string_of_length(low, high)}/"
+        return f"/{lexemes.string_of_length(low, high)}/{self._guard}"
+
+    @property
+    def _guard(self) -> str:
+        return f" & ~/(?s:.*)({self.hidden})(?s:.*)/" if self.hidden else ""
+
+    def words(self, value: bool | None) -> str:
+        """A constant as a regular expression."""
+        word = self.null if value is None else self.true if value else self.false
+        return f"{word}|{JSON.words(value)}" if self.python else word
 
     def matching(self, pattern: str) -> str | None:
         """A terminal expression of strings that match `pattern`, or None where the notation hides their text.
@@ -54,7 +66,8 @@ class Notation:
         if self.python:
             return None
         mark = lexemes.escape(self.marks)
-        return f"/{mark}{patterns.containing(pattern, self.is_json)}{mark}/"
+        once = "" if self.is_json else rf" & ~/{mark}(?s:.*){mark}(?s:.+)/"
+        return f"/{mark}{patterns.containing(pattern, self.is_json)}{mark}/{once}{self._guard}"
 
     def spelled(self, text: str, every: bool) -> str:
         """The string `text` as a regular expression, in every spelling if `every` and the notation has escapes."""
@@ -91,3 +104,8 @@ PYTHON = Notation("True", "False", "None", python=True)
 def bare(marks: str) -> Notation:
     """Gemma's notation: keys without quotes, strings between `marks`."""
     return Notation(marks=marks, bare_keys=True)
+
+
+def guarded(hidden: str) -> Notation:
+    """JSON between tags: its strings hold no tag that a reader of tags would take for one."""
+    return Notation(hidden=hidden)

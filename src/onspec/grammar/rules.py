@@ -218,7 +218,7 @@ class Rules:
                 self._examples[found] = shortest
         return found
 
-    def lazy(self, lark: str, shortest: str) -> Ref:
+    def lazy(self, lark: str, shortest: str | None) -> Ref:
         """A rule that matches as little as a terminal expression allows: text up to the first of something."""
         name = self.add(Seq((self.expression(lark, shortest),)))
         self._lazy.add(name)

@@ -131,6 +131,31 @@ class ArgumentStream:
         except (ValueError, KeyError, IndexError, TypeError, RecursionError):
             return None
 
+    def passed(self, sent: int) -> str:
+        """What stands for the first `sent` characters, which are certain."""
+        return self.text[:sent]
+
+    def members(self) -> list[str]:
+        """The keys of the arguments whose values are certain, in part or as a whole."""
+        if not self._stack or self._stack[0].kind != "object":
+            return []
+        root = self._stack[0]
+        inside = self._stack[1].at if len(self._stack) > 1 else self._open_string
+        return [*root.done, *([str(inside)] if inside is not None and inside not in root.done else [])]
+
+    def closing(self, sent: int, more: dict[str, Json]) -> str | None:
+        """What to send after the first `sent` characters so that the whole is JSON, with these members at its end.
+
+        Returns:
+            The text, or None where the arguments are no open object.
+        """
+        if not self._stack or self._stack[0].kind != "object":
+            return None
+        out = [self.text[sent : self.certain], '"' if self._open_string is not None else ""]
+        out += ["}" if frame.kind == "object" else "]" for frame in reversed(self._stack[1:])]
+        members = [f"{_dumps(key)}:{_dumps(value)}" for key, value in more.items()]
+        return "".join([*out, "," if self.members() and members else "", ",".join(members), "}"])
+
     # Continuing from the last certain character
 
     def _continue(self, value: Json) -> str:
