@@ -17,13 +17,24 @@ from typing import Any
 
 import numpy as np
 
+from onspec.check import check
+from onspec.contract.tool import Tool
+from onspec.errors import LimitError
+from onspec.grammar.build import build
+from onspec.grammar.exact import Options
 from onspec.grammar.llguidance import Matcher
-from onspec.local.demo import sampled
+from onspec.grammar.rules import PYTHON_SPACING
+from onspec.local.chat import block_of
+from onspec.local.closeout import Closeout
+from onspec.local.demo import is_valid, sampled
 from onspec.local.history import FLAT_TOOLS, TASKS, TOOLS, messages, reading, wanted
 from onspec.local.models import open_model
 from onspec.local.pressure import Meter
 from onspec.local.prompt import render
 from onspec.local.runtime import Runtime, softmax
+from onspec.local.sample import constrained
+
+_FORM = Options(spacing=PYTHON_SPACING, spellings=False)
 
 
 def validity(runtime: Runtime, samples: int) -> dict[str, Any]:
@@ -42,6 +53,91 @@ def validity(runtime: Runtime, samples: int) -> dict[str, Any]:
             "forced tokens": sum(draw.skipped for draw in draws),
         }
     return out
+
+
+MIXED_TOOLS = (
+    Tool(
+        "search",
+        {
+            "type": "object",
+            "properties": {
+                "pattern": {"type": "string", "minLength": 1},
+                "mode": {"enum": ["exact", "regex", "fuzzy"]},
+                "limit": {"type": "integer", "minimum": 1, "maximum": 500},
+                "where": {
+                    "type": "object",
+                    "properties": {"folder": {"type": "string"}, "hidden": {"type": "boolean"}},
+                    "required": ["folder"],
+                    "additionalProperties": False,
+                },
+            },
+            "required": ["pattern", "mode", "where"],
+            "additionalProperties": False,
+        },
+    ),
+    Tool(
+        "schedule",
+        {
+            "type": "object",
+            "properties": {
+                "on": {"type": "string", "format": "date"},
+                "days": {"type": "array", "items": {"enum": ["mon", "tue", "wed"]}, "minItems": 1, "maxItems": 3},
+                "note": {"anyOf": [{"type": "string"}, {"type": "null"}]},
+            },
+            "required": ["on", "days"],
+        },
+    ),
+)
+"""Numbers, enumerations, a pattern, nested and open objects."""
+
+TOOL_SETS = {"nested edit": TOOLS, "flat edit": FLAT_TOOLS, "one tool": TOOLS[:1], "mixed": MIXED_TOOLS}
+
+
+def budgets(runtime: Runtime, calls: int) -> dict[str, Any]:
+    """Constrained calls of several tool sets, on budgets from the smallest that holds a call to an ample one: each must
+    be valid and fit, and where its content was cut, `check` must refuse it."""
+    rng = np.random.default_rng(3)
+    out = {
+        "calls": 0,
+        "valid": 0,
+        "over budget": 0,
+        "closed": 0,
+        "cut": 0,
+        "cut and refused": 0,
+        "too small refused": 0,
+    }
+    seconds = masks = 0.0
+    tokens = 0
+    each = max(calls // (len(TOOL_SETS) * len(TASKS)), 1)
+    for task in TASKS:
+        for tools in TOOL_SETS.values():
+            grammar = build(tools, "hermes_json", "required", parallel=False, thinking="none", options=_FORM)
+            assert grammar.calls is not None
+            matcher = runtime.vocabulary.matcher(grammar.calls)
+            prompt = runtime.prompt(render(messages(task), tools))
+            least = Closeout(1, grammar.pieces).shortest(matcher)
+            assert least is not None
+            try:
+                constrained(runtime, prompt, matcher, rng, pieces=grammar.pieces, budget=least - 1)
+            except LimitError:
+                out["too small refused"] += 1
+            allowed = [least, least + 1, least + 3, least + 8, least + 20, 2 * least, 96, 160]
+            for number in range(each):
+                budget = allowed[number % len(allowed)]
+                draw = constrained(runtime, prompt, matcher, rng, pieces=grammar.pieces, budget=budget)
+                out["calls"] += 1
+                out["valid"] += is_valid(draw.text, tools)
+                out["over budget"] += len(draw.tokens) > budget
+                out["closed"] += draw.end == "closed"
+                if draw.cut:
+                    block = block_of(draw.text)
+                    assert block is not None
+                    tool = next(tool for tool in tools if tool.name == block[0]["name"])
+                    out["cut"] += 1
+                    written = json.dumps(block[0]["arguments"])
+                    out["cut and refused"] += not check(tool, written, finish_reason=draw.finish_reason).ok
+                seconds, masks, tokens = seconds + draw.seconds, masks + draw.mask_seconds, tokens + len(draw.tokens)
+    return {**out, "tokens": tokens, "seconds": round(seconds), "grammar share of time": round(masks / seconds, 4)}
 
 
 @dataclass(frozen=True, slots=True)
