@@ -121,7 +121,9 @@ class _Search:
         if forced:
             return [(forced, False)]
         if not text and self._pieces.whole:
-            return [(self._pieces.whole.encode(), True)]
+            # A grammar of calls alone begins after the trigger, which is part of the whole.
+            raw = self._pieces.whole.encode()
+            return [(raw[start:], True) for start in range(min(len(raw), _OVERLAP))]
         if self._pieces.raw:
             return self._overlapping(text) + [(byte, True) for byte in _BYTES]
         here = self._start.copy()
