@@ -52,6 +52,9 @@ MAX_ALTERNATIVES = 256
 MAX_SPELLED = 1_500
 """Characters of declared keys or constants in one place up to which every escaped spelling is offered."""
 
+MOST_LENGTH = 20_000
+"""Characters of a string up to which `minLength` and `maxLength` are followed."""
+
 MAX_DEPTH = 200
 """Levels of subschemas inside one another."""
 
@@ -382,32 +385,38 @@ class SchemaRules:
         return [value for value in values if judge.is_valid(value)]
 
     def _string(self, flat: list[dict[str, Any]]) -> Ref | None:
-        low = max((int(part.get("minLength", 0)) for part in flat), default=0)
-        highs = [int(part["maxLength"]) for part in flat if "maxLength" in part]
-        high = min(highs) if highs else None
+        low, high = self.lengths(flat)
         if high is not None and low > high:
             return None
-        shortest: str | None = self._notation.example("x" * low)
+        limited = bool(low or high is not None)
+        shortest: str | None = (self._notation.limited_example if limited else self._notation.example)("x" * low)
         found = [part["pattern"] for part in flat if isinstance(part.get("pattern"), str)]
         found += self.formats(flat)
         terms: list[str] = []
         for pattern in dict.fromkeys(found):
             try:
-                matching = self._notation.matching(pattern)
-                if matching is None:
-                    self.note("pattern")
-                    continue
-                terms.append(matching)
+                terms.append(self._notation.matching(pattern))
                 example = patterns.shortest(pattern)
                 fits = len(terms) == 1 and low <= len(example) and (high is None or len(example) <= high)
-                shortest = self._notation.example(example) if fits else None
+                shortest = self._notation.limited_example(example) if fits else None
             except patterns.Unsupported:
                 self.note("pattern")
         if terms and low == 0 and high is None:
             return self._rules.expression(" & ".join(terms), shortest)
-        if (low or high is not None) and not self._notation.is_json:
-            self.note("minLength, maxLength")
         return self._rules.expression(" & ".join([*terms, self._notation.string(low, high)]), shortest)
+
+    def lengths(self, flat: list[dict[str, Any]]) -> tuple[int, int | None]:
+        """Fewest and most characters, as far as they are followed: no automaton should count to a billion."""
+        low = max((int(part.get("minLength", 0)) for part in flat), default=0)
+        highs = [int(part["maxLength"]) for part in flat if "maxLength" in part]
+        high = min(highs) if highs else None
+        if low > MOST_LENGTH:
+            self.note(f"minLength (beyond {MOST_LENGTH})")
+            low = low if high is not None and low > high else MOST_LENGTH
+        if high is not None and high > MOST_LENGTH:
+            self.note(f"maxLength (beyond {MOST_LENGTH})")
+            high = None
+        return low, high
 
     def formats(self, flat: list[dict[str, Any]]) -> list[str]:
         """Patterns of the formats that are to be followed."""
@@ -641,9 +650,8 @@ class SchemaRules:
                 return ["/(" + "|".join(lexemes.spelled(text, True) for text in texts) + ")/"]
             self.note("propertyNames")
             return []
-        low = max((int(part.get("minLength", 0)) for part in flat), default=0)
-        highs = [int(part["maxLength"]) for part in flat if "maxLength" in part]
-        terms = [f"/{lexemes.string_of_length(low, min(highs) if highs else None)}/"] if low or highs else []
+        low, high = self.lengths(flat)
+        terms = [f"/{lexemes.string_of_length(low, high)}/"] if low or high is not None else []
         for part in flat:
             if isinstance(part.get("pattern"), str):
                 try:

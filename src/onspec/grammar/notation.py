@@ -10,6 +10,9 @@ from onspec.grammar import lexemes, patterns
 
 _PYTHON_UNIT = r"""\\(["'\\\/nrtbf0]|x[0-9a-fA-F]{2}|u[0-9a-cA-Ce-fE-F][0-9a-fA-F]{3}|ud[0-7][0-9a-fA-F]{2})"""
 _PYTHON_STRING = rf'"([^"\\\x00-\x1f]|{_PYTHON_UNIT})*"|' + rf"'([^'\\\x00-\x1f]|{_PYTHON_UNIT})*'"
+_NOT_PYTHON = r" & ~/(?s:.*)\\\/(?s:.*)/"
+"""Keeps out the one escape of JSON that Python reads as two characters."""
+
 _BARE_KEY = r"[^\s:,=<>|{}()\[\]\"']{1,200}"
 
 
@@ -40,12 +43,17 @@ class Notation:
         return not self.python and self.marks == '"'
 
     def string(self, low: int = 0, high: int | None = None) -> str:
-        """A Lark terminal expression of strings of `low` to `high` characters (followed in JSON only)."""
-        if self.python:
+        """A Lark terminal expression of strings of `low` to `high` characters; of Python's, where that is a limit, only
+        those that are JSON too.
+        """
+        if self.python and not low and high is None:
             return f"/{_PYTHON_STRING}/"
+        if self.python:
+            return f"/{lexemes.string_of_length(low, high)}/{_NOT_PYTHON}"
         if self.marks != '"':
             mark = lexemes.escape(self.marks)
-            return rf"/{mark}(?s:.*){mark}/ & ~/{mark}(?s:.*){mark}(?s:.+)/"
+            count = "*" if not low and high is None else f"{{{low},{'' if high is None else high}}}"
+            return rf"/{mark}(?s:.{count}){mark}/ & ~/{mark}(?s:.*){mark}(?s:.+)/"
         return f"/{lexemes.string_of_length(low, high)}/{self._guard}"
 
     @property
@@ -57,14 +65,14 @@ class Notation:
         word = self.null if value is None else self.true if value else self.false
         return f"{word}|{JSON.words(value)}" if self.python else word
 
-    def matching(self, pattern: str) -> str | None:
-        """A terminal expression of strings that match `pattern`, or None where the notation hides their text.
+    def matching(self, pattern: str) -> str:
+        """A terminal expression of strings that match `pattern`; of Python's only those that are JSON too.
 
         Raises:
             patterns.Unsupported: The pattern cannot be expressed.
         """
         if self.python:
-            return None
+            return f'/"{patterns.containing(pattern)}"/{_NOT_PYTHON}'
         mark = lexemes.escape(self.marks)
         once = "" if self.is_json else rf" & ~/{mark}(?s:.*){mark}(?s:.+)/"
         return f"/{mark}{patterns.containing(pattern, self.is_json)}{mark}/{once}{self._guard}"
@@ -91,6 +99,10 @@ class Notation:
         if self.marks != '"':
             return self.marks + text + self.marks
         return repr(text) if self.python else orjson.dumps(text).decode()
+
+    def limited_example(self, text: str) -> str:
+        """`text` as a string that is limited by a pattern or a length, once."""
+        return orjson.dumps(text).decode() if self.python else self.example(text)
 
     def key_example(self, text: str) -> str:
         """`text` as a key, once."""
