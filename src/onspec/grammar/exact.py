@@ -25,6 +25,7 @@ from onspec.grammar.rules import (
     Pieces,
     Ref,
     Rules,
+    Seq,
     Source,
     Spacing,
 )
@@ -257,7 +258,18 @@ class SchemaRules:
             return None
         if kind == "integer":
             self.note("integer with an exponent", "less")
+        if kind == "string":
+            return self._marked(*self._scalars[kind])
         return self._rules.expression(*self._scalars[kind]) if kind in self._scalars else None
+
+    def _marked(self, lark: str, shortest: str | None) -> Ref:
+        """The rule of a string: a terminal; or one between special tokens, where those are the notation's marks."""
+        known = self._notation
+        if known.token is None:
+            return self._rules.expression(lark, shortest)
+        mark = self._rules.token(known.token, known.marks)
+        inner = None if shortest is None else shortest[len(known.marks) : -len(known.marks)]
+        return self._rules.add(Seq((mark, self._rules.expression(lark, inner), mark)))
 
     def _define(self, name: Ref, conj: Conj) -> None:
         flat, choices = self._document.flatten(conj)
@@ -319,7 +331,7 @@ class SchemaRules:
         if "any" not in self._wide:
             rules = self._rules
             name = self._wide["any"] = rules.reserve()
-            text = rules.expression(*self._scalars["string"])
+            text = self._marked(*self._scalars["string"])
             key = rules.expression(self._notation.any_key(), self._notation.key_example("x"))
             obj = rules.add(Obj((), ((key, name),)))
             arr = rules.add(Arr((), name))
@@ -335,7 +347,8 @@ class SchemaRules:
         if texts and self._options.spellings and not every:
             self.note("enum (escaped spellings of a large one)", "less")
         known = self._notation
-        words = [known.spelled(value, every) for value in texts if _sound(value)]
+        spelt = [known.spelled(value, every) for value in texts if _sound(value)]
+        words = [] if known.token is not None else spelt
         for value in values:
             if value is None or isinstance(value, bool):
                 words.append(known.words(value))
@@ -345,6 +358,10 @@ class SchemaRules:
         for word in plain:
             self._rules.literal(word)
         refs = []
+        if known.token is not None and spelt:
+            quoted = [word for word in plain if word.startswith(known.marks)]
+            refs.append(self._marked(f"/{'|'.join(dict.fromkeys(spelt))}/", min(quoted, key=len)))
+            plain = [word for word in plain if word not in quoted]
         if words:
             refs.append(self._rules.terminal("|".join(dict.fromkeys(words)), min(plain, key=len)))
         for value in values:
@@ -402,8 +419,8 @@ class SchemaRules:
             except patterns.Unsupported:
                 self.note("pattern")
         if terms and low == 0 and high is None:
-            return self._rules.expression(" & ".join(terms), shortest)
-        return self._rules.expression(" & ".join([*terms, self._notation.string(low, high)]), shortest)
+            return self._marked(" & ".join(terms), shortest)
+        return self._marked(" & ".join([*terms, self._notation.string(low, high)]), shortest)
 
     def lengths(self, flat: list[dict[str, Any]]) -> tuple[int, int | None]:
         """Fewest and most characters, as far as they are followed: no automaton should count to a billion."""

@@ -25,6 +25,8 @@ class Notation:
         marks: What stands around strings; `"` for JSON and Python.
         python: Whether strings are Python's: single quotes too, and other escapes.
         bare_keys: Whether keys stand without quotes.
+        token: Id of the special token that the marks are, or None where they are text. With a token, the expressions
+            here are of what stands between the marks.
         hidden: A regular expression of what may not stand in a string as it is, because it would end more than the
             string; "" for nothing. JSON strings can still write it with an escape.
     """
@@ -36,6 +38,7 @@ class Notation:
     python: bool = False
     bare_keys: bool = False
     hidden: str = ""
+    token: int | None = None
 
     @property
     def is_json(self) -> bool:
@@ -53,6 +56,8 @@ class Notation:
         if self.marks != '"':
             mark = lexemes.escape(self.marks)
             count = "*" if not low and high is None else f"{{{low},{'' if high is None else high}}}"
+            if self.token is not None:
+                return f"/(?s:.{count})/"
             return rf"/{mark}(?s:.{count}){mark}/ & ~/{mark}(?s:.*){mark}(?s:.+)/"
         return f"/{lexemes.string_of_length(low, high)}/{self._guard}"
 
@@ -74,6 +79,8 @@ class Notation:
         if self.python:
             return f'/"{patterns.containing(pattern)}"/{_NOT_PYTHON}'
         mark = lexemes.escape(self.marks)
+        if self.token is not None:
+            return f"/{patterns.containing(pattern, False)}/"
         once = "" if self.is_json else rf" & ~/{mark}(?s:.*){mark}(?s:.+)/"
         return f"/{mark}{patterns.containing(pattern, self.is_json)}{mark}/{once}{self._guard}"
 
@@ -82,7 +89,7 @@ class Notation:
         if self.is_json:
             return lexemes.spelled(text, every)
         if self.marks != '"':
-            return lexemes.escape(self.marks + text + self.marks)
+            return lexemes.escape(text if self.token is not None else self.marks + text + self.marks)
         forms = {repr(text), orjson.dumps(text).decode()} if text.isprintable() else {repr(text)}
         return "|".join(sorted(lexemes.escape(form) for form in forms))
 
@@ -113,9 +120,9 @@ JSON = Notation()
 PYTHON = Notation("True", "False", "None", python=True)
 
 
-def bare(marks: str) -> Notation:
-    """Gemma's notation: keys without quotes, strings between `marks`."""
-    return Notation(marks=marks, bare_keys=True)
+def bare(marks: str, token: int | None = None) -> Notation:
+    """Gemma's notation: keys without quotes, strings between `marks`, which may be a special token."""
+    return Notation(marks=marks, bare_keys=True, token=token)
 
 
 def guarded(hidden: str) -> Notation:
