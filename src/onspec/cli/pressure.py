@@ -95,7 +95,7 @@ def pressure(
         raise click.UsageError("give a HISTORY, or --demo")
     loaded = None if story or history is None else read_history(history, tools, number)
     with notes.status("opening the model") as status:
-        opened = open_model(model, runtime=runtime, capacity=context, threads=threads)
+        opened = open_model(model, runtime=runtime, capacity=context, threads=threads, told=status.update)
         if loaded is None or history is None:
             result = run(opened, seed=seed, told=lambda line: status.update(line))
             arms = list(result.arms)

@@ -10,11 +10,17 @@ from typing import Any
 from onspec.gateway import sse
 from onspec.gateway.config import Rules
 from onspec.gateway.contracts import Contracts
+from onspec.gateway.rewrite import Live, Rewriter
 from onspec.gateway.upstream import Answer, UpstreamError
+from onspec.gateway.usage import Tokens, spent, together
 from onspec.gateway.verdict import Judge, Verdict
 from onspec.gateway.wire import Api, Delta, Finish, Key, Rejected, Start, Stopped, Usage
 
 SAME = " This is the same call as before, word for word; change it as said, or do something else."
+NO_CALL = (
+    "Your reply ended as if it called a tool, but there is no tool call in it. "
+    "Make the call now, as a tool call and not as text."
+)
 MAX_ANSWER = 32 * 1024 * 1024
 
 Ask = Callable[[bytes], Awaitable[Answer]]
@@ -27,7 +33,16 @@ class Tries:
 
     verdict: Verdict
     asked: int = 0
-    usage: dict[str, int] = field(default_factory=dict)
+    usage: Tokens = field(default_factory=dict)
+
+
+def rejected(api: Api, rewriter: Rewriter, live: Live, judge: Judge) -> tuple[Rejected, Verdict]:
+    """A call that waits in a rewriter, as it is to be asked for again, and the verdict that it has now."""
+    first = judge(live.match, live.stream.text, live.finish)
+    before = api.before(rewriter.history[: live.frames_before], live.key)
+    start = live.start
+    call = Rejected(live.name, start.call_id, live.stream.text, first.feedback, before, start.namespace, start.custom)
+    return call, first
 
 
 @dataclass(slots=True)
@@ -36,7 +51,7 @@ class _Said:
     namespace: str | None = None
     raw: str = ""
     finish: Finish = "other"
-    usage: dict[str, int] = field(default_factory=dict)
+    usage: Tokens = field(default_factory=dict)
 
 
 async def ask_again(
@@ -61,16 +76,16 @@ async def ask_again(
     while tries.asked < rules.retry and spent(tries.usage) < rules.retry_tokens:
         tries.asked += 1
         try:
-            said = await _ask(api, request, replace(call, raw=raw, feedback=feedback), strict and exists, pin, ask)
+            bad = replace(call, raw=raw, feedback=feedback)
+            said = await _ask(api, api.again(request, bad, strict and exists, pin), ask)
             if said is None and (strict or pin):
                 strict = pin = False  # the provider does not take these for this request
-                said = await _ask(api, request, replace(call, raw=raw, feedback=feedback), False, False, ask)
+                said = await _ask(api, api.again(request, bad, False, False), ask)
         except UpstreamError:
             break
         if said is None:
             break
-        for name, count in said.usage.items():
-            tries.usage[name] = tries.usage.get(name, 0) + count
+        tries.usage = together(tries.usage, said.usage)
         match = contracts.find(said.name, said.namespace) if said.name else None
         if match is None or (match.tool is not None and (match.tool.schema is None) != call.custom):
             break  # a call of the other kind, JSON for free text, cannot take the place of this one
@@ -88,14 +103,43 @@ async def ask_again(
     return tries
 
 
-def spent(usage: dict[str, int]) -> int:
-    """Output tokens in a usage, whichever API it is from."""
-    return usage.get("output_tokens", 0) + usage.get("completion_tokens", 0)
+async def ask_for_call(
+    api: Api,
+    request: dict[str, Any],
+    said: tuple[Any, ...],
+    contracts: Contracts,
+    judge: Judge,
+    rules: Rules,
+    ask: Ask,
+) -> Tries:
+    """Ask once for the call that a reply ended for and did not hold. Never raises.
+
+    Args:
+        said: What the reply said instead, in the API's own form.
+    """
+    tries = Tries(Verdict("refused", "", "", ""))
+    if rules.retry < 1 or rules.retry_tokens <= 0:
+        return tries
+    tries.asked = 1
+    try:
+        found = await _ask(api, api.urged(request, said, NO_CALL, True), ask)
+        if found is None:
+            found = await _ask(api, api.urged(request, said, NO_CALL, False), ask)
+    except UpstreamError:
+        return tries
+    if found is None:
+        return tries
+    tries.usage = found.usage
+    match = contracts.find(found.name, found.namespace) if found.name else None
+    if match is not None and match.tool is not None and match.tool.schema is not None:
+        verdict = judge(match, found.raw, found.finish)
+        tries.verdict = verdict if verdict.status != "refused" else tries.verdict
+    return tries
 
 
-async def _ask(api: Api, request: dict[str, Any], call: Rejected, strict: bool, pin: bool, ask: Ask) -> _Said | None:
+async def _ask(api: Api, request: dict[str, Any], ask: Ask) -> _Said | None:
     """The first call of the answer; None where the provider refuses the request."""
-    answer = await ask(json.dumps(api.again(request, call, strict, pin)).encode())
+    answer = await ask(json.dumps(request).encode())
     try:
         if answer.status >= 400:
             return None
@@ -141,7 +185,7 @@ async def _streamed(api: Api, answer: Answer) -> _Said:
                 elif isinstance(mark, Stopped):
                     said.finish, stopped = mark.reason, True
                 elif isinstance(mark, Usage):
-                    said.usage |= {str(path[-1]): count for path, count in mark.counts}
+                    said.usage = {**said.usage, **mark.found}
     if not stopped:
         raise UpstreamError("the provider's stream ended before the reply did")
     said.raw = "".join(raw)

@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 from onspec.gateway import sse
+from onspec.gateway.usage import Tokens
 from onspec.gateway.wire import (
     Begun,
     Change,
@@ -30,6 +31,7 @@ name = "anthropic"
 empty_means_object = True
 """A call without arguments streams an empty text; that is the wire's own way."""
 ends_calls = True
+tells_tool = True
 
 REASONS: dict[str, Finish] = {
     "end_turn": "stop",
@@ -38,7 +40,6 @@ REASONS: dict[str, Finish] = {
     "max_tokens": "length",
     "model_context_window_exceeded": "length",
 }
-COUNTS = ("input_tokens", "output_tokens")
 
 
 class _Stream:
@@ -46,6 +47,7 @@ class _Stream:
         self.calls: set[Key] = set()
         self.blocks = 0
         self.prose = False
+        self.called = False
 
     def read(self, frame: sse.Frame) -> tuple[Mark, ...]:
         data = frame.data
@@ -71,6 +73,7 @@ class _Stream:
         if kind == "content_block_start":
             self.blocks = max(self.blocks, index + 1 if isinstance(index, int) else 0)
             block = event.get("content_block")
+            self.called = self.called or str(at(block, ("type",))).endswith("tool_use")
             if (
                 isinstance(block, dict)
                 and block.get("type") == "tool_use"
@@ -129,9 +132,9 @@ def _worth(data: bytes, prose: bool) -> bool:
     return prose and b"text_delta" in data
 
 
-def _usage(event: Any, path: tuple[str, ...]) -> tuple[Usage, ...]:
-    found = tuple(((*path, field), count) for field in COUNTS if isinstance(count := at(event, (*path, field)), int))
-    return (Usage(found),) if found else ()
+def _usage(event: Any, path: Path) -> tuple[Usage, ...]:
+    found = at(event, path)
+    return (Usage(path, found),) if isinstance(found, dict) else ()
 
 
 def stream() -> _Stream:
@@ -154,13 +157,18 @@ def calls(body: Any) -> list[Whole]:
     ]
 
 
+def called(body: Any) -> bool:
+    content = at(body, ("content",))
+    return any(str(at(block, ("type",))).endswith("tool_use") for block in content or [])
+
+
 def finish(body: Any) -> Finish:
     return REASONS.get(str(at(body, ("stop_reason",))), "other")
 
 
-def usage(body: Any) -> dict[str, int]:
+def usage(body: Any) -> Tokens:
     found = at(body, ("usage",))
-    return {field: found[field] for field in COUNTS if isinstance(found, dict) and isinstance(found.get(field), int)}
+    return found if isinstance(found, dict) else {}
 
 
 def error(status: int, message: str) -> bytes:
@@ -196,6 +204,24 @@ def again(request: dict[str, Any], call: Rejected, strict: bool, pin: bool) -> d
     return made
 
 
+def urged(request: dict[str, Any], said: tuple[Any, ...], feedback: str, pin: bool) -> dict[str, Any]:
+    replayed = [{"role": "assistant", "content": list(said)}] if said else []
+    told = {"role": "user", "content": feedback}
+    made = {**request, "messages": [*request.get("messages", []), *replayed, told]}
+    if pin and at(request, ("thinking", "type")) != "enabled":
+        made["tool_choice"] = {"type": "any", "disable_parallel_tool_use": True}
+    return made
+
+
+def said(frames: list[sse.Frame]) -> tuple[Any, ...]:
+    return before(frames, None)
+
+
+def said_in(body: Any) -> tuple[Any, ...]:
+    content = at(body, ("content",))
+    return _kept(content if isinstance(content, list) else [])
+
+
 def whole(body: Any) -> list[Change]:
     return [(("stop_reason",), "tool_use")]
 
@@ -220,14 +246,14 @@ def with_calls(body: Any, texts: dict[Path, str], calls: list[tuple[str, str, st
     return [(("content",), content), *whole(body)]
 
 
-def usage_places(body: Any) -> list[tuple[Path, int]]:
-    return [(("usage", field), count) for field, count in usage(body).items()]
-
-
 def before_in(body: Any, call: Whole) -> tuple[Any, ...]:
     content = at(body, ("content",))
     kept = content[: int(call.path[1])] if isinstance(content, list) else []
-    return tuple(block for block in kept if isinstance(block, dict) and block.get("type") in KEPT and _says(block))
+    return _kept(kept)
+
+
+def _kept(blocks: list[Any]) -> tuple[Any, ...]:
+    return tuple(block for block in blocks if isinstance(block, dict) and block.get("type") in KEPT and _says(block))
 
 
 def before(frames: list[sse.Frame], key: Key) -> tuple[Any, ...]:
@@ -243,7 +269,7 @@ def before(frames: list[sse.Frame], key: Key) -> tuple[Any, ...]:
             for field in ("text", "thinking", "signature"):
                 if isinstance(event["delta"].get(field), str):
                     blocks[index][field] = blocks[index].get(field, "") + event["delta"][field]
-    return tuple(block for block in blocks.values() if block.get("type") in KEPT and _says(block))
+    return _kept(list(blocks.values()))
 
 
 KEPT = ("text", "thinking", "redacted_thinking")

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import secrets
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from typing import Any
 
 from onspec.contract.tool import Tool
 from onspec.gateway.again import Tries
@@ -14,10 +16,13 @@ from onspec.gateway.promote import MARKER, Leaked, Recover
 from onspec.gateway.rewrite import reason
 from onspec.gateway.splice import Edit, splice
 from onspec.gateway.upstream import UpstreamError
+from onspec.gateway.usage import Tokens, together
 from onspec.gateway.verdict import Judge, Verdict, cut_short
 from onspec.gateway.wire import Api, Finish, Path, Rejected, Whole
 
 Again = Callable[[Rejected, Verdict], Awaitable[Tries]]
+Urge = Callable[[tuple[Any, ...]], Awaitable[Tries]]
+"""Asks for a call that a reply ended for and did not hold; takes what the reply said."""
 MAX_HEADER = 400
 
 
@@ -44,6 +49,7 @@ async def mend(
     judge: Judge,
     again: Again | None,
     recover: Recover | None = None,
+    urge: Urge | None = None,
 ) -> tuple[bytes, list[Judged]]:
     """The body with its broken calls mended; the very same bytes where nothing was to be done.
 
@@ -56,7 +62,7 @@ async def mend(
         return data, []
     edits: list[Edit] = []
     judged: list[Judged] = []
-    extra: dict[str, int] = {}
+    extra: Tokens = {}
     finish = api.finish(body)
     for call in api.calls(body):
         match = contracts.find(call.name, call.namespace)
@@ -72,39 +78,47 @@ async def mend(
             rejected = Rejected(call.name, call.call_id, raw, verdict.feedback, before, call.namespace, call.custom)
             found = await again(rejected, verdict)
             verdict, tries = found.verdict, found.asked
-            for name, count in found.usage.items():
-                extra[name] = extra.get(name, 0) + count
+            extra = together(extra, found.usage)
         judged.append(Judged(verdict, tries))
         edits += _edits(call, raw, verdict, match.tool)
     if finish == "length" and any(one.outcome == "retried" for one in judged):
         edits += api.whole(body)
-    for path, count in api.usage_places(body):
-        if extra.get(str(path[-1])):
-            edits.append((path, count + extra[str(path[-1])]))
-    made = splice(data, edits) if edits else data
-    leaked = _leaked(made, api, contracts, recover, finish) if recover is not None and contracts else None
-    if leaked is not None:
-        made, calls = leaked
+    texts, calls, meant = _leaked(body, api, contracts, recover, finish)
+    if not calls and urge is not None and contracts and not api.calls(body) and not api.called(body):
+        if finish == "tool" or (meant and finish == "stop" and not api.tells_tool):
+            came = await urge(api.said_in(body))
+            extra = together(extra, came.usage)
+            if came.verdict.status != "refused":
+                calls = [Leaked(came.verdict.tool, came.verdict.text, secrets.token_hex(12), came.verdict)]
+                texts = meant
+                judged.append(Judged(came.verdict, came.asked))
+    elif calls:
         judged += [Judged(call.verdict, promoted=True) for call in calls]
+    if extra and api.usage(body):
+        edits.append((("usage",), together(api.usage(body), extra)))
+    made = splice(data, edits) if edits else data
+    if calls:
+        body = json.loads(made.decode("utf-8", "surrogateescape"))
+        made = splice(made, api.with_calls(body, texts, [(call.made, call.name, call.arguments) for call in calls]))
     return made, judged
 
 
 def _leaked(
-    data: bytes, api: Api, contracts: Contracts, recover: Recover, finish: Finish
-) -> tuple[bytes, list[Leaked]] | None:
-    """The body with the calls that leaked into its text as calls; None where there are none."""
-    body = json.loads(data.decode("utf-8", "surrogateescape"))
+    body: Any, api: Api, contracts: Contracts, recover: Recover | None, finish: Finish
+) -> tuple[dict[Path, str], list[Leaked], dict[Path, str]]:
+    """The texts without what leaked into them, the calls that did, and the texts in which a call was only begun."""
     texts: dict[Path, str] = {}
     calls: list[Leaked] = []
-    for path, text in api.texts(body):
-        found = recover(text, contracts, finish) if MARKER.search(text) else None
-        if found is not None:
+    meant: dict[Path, str] = {}
+    for path, text in api.texts(body) if recover is not None and contracts else ():
+        marker = MARKER.search(text)
+        found = recover(text, contracts, finish) if recover is not None and marker is not None else None
+        if found is not None and found.calls:
             texts[path] = found.text
             calls += found.calls
-    if not calls:
-        return None
-    edits = api.with_calls(body, texts, [(call.made, call.name, call.arguments) for call in calls])
-    return splice(data, edits), calls
+        elif found is not None and marker is not None:
+            meant[path] = text[: marker.start()]
+    return texts, calls, meant
 
 
 def _shows_its_end(call: Whole, tool: Tool) -> bool:

@@ -7,6 +7,7 @@ import re
 from typing import Any
 
 from onspec.gateway import sse
+from onspec.gateway.usage import Tokens
 from onspec.gateway.wire import (
     Begun,
     Change,
@@ -29,6 +30,7 @@ from onspec.gateway.wire import (
 name = "chat"
 empty_means_object = False
 ends_calls = False
+tells_tool = True
 
 REASONS: dict[str, Finish] = {
     "stop": "stop",
@@ -37,7 +39,6 @@ REASONS: dict[str, Finish] = {
     "length": "length",
     "model_length": "length",
 }
-COUNTS = {"prompt_tokens": "input_tokens", "completion_tokens": "output_tokens", "total_tokens": "total_tokens"}
 TEXT_FIELDS = {"function": "arguments", "custom": "input"}
 
 
@@ -46,6 +47,7 @@ class _Stream:
         self.calls: dict[Key, str] = {}
         self.template: dict[str, Any] = {}
         self.prose = False
+        self.called = False
 
     def read(self, frame: sse.Frame) -> tuple[Mark, ...]:
         data = frame.data
@@ -65,11 +67,8 @@ class _Stream:
         for place, choice in enumerate(choices if isinstance(choices, list) else []):
             if isinstance(choice, dict):
                 marks += self._choice(choice, place)
-        counts = tuple(
-            (("usage", field), count) for field in COUNTS if isinstance(count := at(event, ("usage", field)), int)
-        )
-        if counts:
-            marks.append(Usage(counts))
+        if isinstance(event.get("usage"), dict):
+            marks.append(Usage(("usage",), event["usage"]))
         if marks and choices:
             self.template = event
         return tuple(marks)
@@ -79,6 +78,7 @@ class _Stream:
         delta = choice.get("delta")
         number = choice.get("index", place)
         if isinstance(delta, dict):
+            self.called = self.called or bool(delta.get("tool_calls") or delta.get("function_call"))
             text = delta.get("content")
             if isinstance(text, str) and text:
                 marks.append(Prose(number, text, ("choices", place, "delta", "content")))
@@ -145,7 +145,7 @@ class _Stream:
 
 def _idle(data: bytes) -> bool:
     """Whether a chunk says nothing of calls, of the end, or of usage; most of a reply is text."""
-    if b"tool_calls" in data or b'"error"' in data or _USAGE.search(data):
+    if b"tool_calls" in data or b"function_call" in data or b'"error"' in data or _USAGE.search(data):
         return False
     return data.count(b'"finish_reason"') == 1 and _UNFINISHED.search(data) is not None
 
@@ -186,13 +186,20 @@ def calls(body: Any) -> list[Whole]:
     return found
 
 
+def called(body: Any) -> bool:
+    return any(
+        at(choice, ("message", "tool_calls")) or at(choice, ("message", "function_call"))
+        for choice in at(body, ("choices",)) or []
+    )
+
+
 def finish(body: Any) -> Finish:
     return REASONS.get(str(at(body, ("choices", 0, "finish_reason"))), "other")
 
 
-def usage(body: Any) -> dict[str, int]:
+def usage(body: Any) -> Tokens:
     found = at(body, ("usage",))
-    return {field: found[field] for field in COUNTS if isinstance(found, dict) and isinstance(found.get(field), int)}
+    return found if isinstance(found, dict) else {}
 
 
 def error(status: int, message: str) -> bytes:
@@ -218,6 +225,25 @@ def again(request: dict[str, Any], call: Rejected, strict: bool, pin: bool) -> d
             for tool in request.get("tools", [])
         ]
     return made
+
+
+def urged(request: dict[str, Any], said: tuple[Any, ...], feedback: str, pin: bool) -> dict[str, Any]:
+    told = {"role": "user", "content": feedback}
+    made = {**request, "messages": [*request.get("messages", []), *said, told]}
+    return {**made, "tool_choice": "required"} if pin else made
+
+
+def said(frames: list[sse.Frame]) -> tuple[Any, ...]:
+    pieces = []
+    for frame in frames:
+        text = at(frame.json(), ("choices", 0, "delta", "content"))
+        pieces.append(text if isinstance(text, str) else "")
+    text = "".join(pieces)
+    return ({"role": "assistant", "content": text},) if text.strip() else ()
+
+
+def said_in(body: Any) -> tuple[Any, ...]:
+    return tuple({"role": "assistant", "content": text} for _, text in texts(body) if text.strip())
 
 
 def _is_object(raw: str) -> bool:
@@ -248,10 +274,6 @@ def with_calls(body: Any, texts: dict[Path, str], calls: list[tuple[str, str, st
         ),
     ]
     return [(("choices", 0, "message"), message), (("choices", 0, "finish_reason"), "tool_calls")]
-
-
-def usage_places(body: Any) -> list[tuple[Path, int]]:
-    return [(("usage", field), count) for field, count in usage(body).items()]
 
 
 def before(frames: list[sse.Frame], key: Key) -> tuple[Any, ...]:

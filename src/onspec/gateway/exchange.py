@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import gzip
 import json
-import zlib
-from collections.abc import Awaitable, Callable
+import logging
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any
 
 from onspec.gateway import again, body, sse
+from onspec.gateway.coding import Undecodable, decoded, known
 from onspec.gateway.config import POLICIES, Config, Rules, Upstream
 from onspec.gateway.contracts import ContractCache, Contracts
 from onspec.gateway.metrics import Metrics
@@ -18,6 +18,7 @@ from onspec.gateway.promote import Recover, RecoverUnder
 from onspec.gateway.record import Watch
 from onspec.gateway.rewrite import Live, Rewriter
 from onspec.gateway.upstream import Answer, Client, Headers, UpstreamError, forwarded, readable
+from onspec.gateway.usage import counts
 from onspec.gateway.verdict import Judge, Verdict, judge_with
 from onspec.gateway.wire import Api, Rejected
 
@@ -25,6 +26,9 @@ Send = Callable[[dict[str, Any]], Awaitable[None]]
 PING_SECONDS = 10.0
 MAX_WHOLE = 64 * 1024 * 1024
 """Largest answer, in bytes, that is read whole; a larger one is passed on unread."""
+MAX_DECODED = 256 * 1024 * 1024
+"""Largest body, in bytes, once it is decompressed."""
+log = logging.getLogger("onspec.gateway")
 OWN = frozenset({b"host", b"content-length", b"x-onspec-token"})
 
 
@@ -117,6 +121,9 @@ class Exchange:
         kind = answer.header(b"content-type").lower()
         if asked.api is None or answer.status >= 300 or answer.status < 200:
             return await self._through(answer)
+        if not known(answer.header(b"content-encoding")):
+            log.warning("an answer under an unknown content coding passes unread")
+            return await self._through(answer)
         streams = isinstance(asked.body, dict) and asked.body.get("stream") is True
         if "event-stream" in kind or (streams and "json" not in kind and "html" not in kind):
             return await self._stream(answer, asked.api)
@@ -188,7 +195,7 @@ class Exchange:
         await self._write(rewriter.close(cut, left))
         if not cut:
             await self._settle(rewriter, api, rules, judge)
-        self.usage = rewriter.usage
+        self.usage = counts(rewriter.cost)
         if rewriter.failed is not None:
             self.outcome = "failed"
 
@@ -207,27 +214,31 @@ class Exchange:
 
     async def _settle(self, rewriter: Rewriter, api: Api, rules: Rules, judge: Judge) -> None:
         """Ask again for every call that waits, and let it and what stands behind it go on."""
+        if rewriter.missing and not rewriter.ended:
+            tries = await self._meanwhile(self._urge(api, api.said(rewriter.history), rules, judge))
+            await self._write(rewriter.supply(tries.verdict, tries.usage, tries.asked))
         while rewriter.waiting and not rewriter.ended:
             live = rewriter.waiting[0]
-            first = judge(live.match, live.stream.text, live.finish)
-            call = Rejected(
-                live.name,
-                live.start.call_id,
-                live.stream.text,
-                first.feedback,
-                api.before(rewriter.history[: live.frames_before], live.key),
-                live.start.namespace,
-                live.start.custom,
-            )
-            asking = asyncio.ensure_future(self._again(api, call, first, rules, judge))
-            try:
-                while not (await asyncio.wait({asking}, timeout=PING_SECONDS))[0]:
-                    await self._write(sse.comment("onspec asks the model again"))
-            finally:
-                asking.cancel()
-            tries = asking.result()
+            call, first = again.rejected(api, rewriter, live, judge)
+            tries = await self._meanwhile(self._again(api, call, first, rules, judge))
             live.tries = tries.asked
             await self._write(rewriter.settle(live, tries.verdict, tries.usage))
+
+    async def _meanwhile(self, asks: Coroutine[Any, Any, again.Tries]) -> again.Tries:
+        """What asking comes to; the client is told from time to time that it goes on."""
+        asking = asyncio.ensure_future(asks)
+        try:
+            while not (await asyncio.wait({asking}, timeout=PING_SECONDS))[0]:
+                await self._write(sse.comment("onspec asks the model again"))
+        finally:
+            asking.cancel()
+        return asking.result()
+
+    async def _urge(self, api: Api, said: tuple[Any, ...], rules: Rules, judge: Judge) -> again.Tries:
+        asked = self.asked
+        return await again.ask_for_call(
+            api, asked.body, said, asked.contracts or Contracts({}), judge, rules, self._ask
+        )
 
     async def _again(self, api: Api, call: Rejected, first: Verdict, rules: Rules, judge: Judge) -> again.Tries:
         asked = self.asked
@@ -264,7 +275,9 @@ class Exchange:
                 raw += chunk
                 if len(raw) > MAX_WHOLE:
                     raise UpstreamError("the provider's answer is too large")
-            data = _decode(bytes(raw), coded)
+            data = decoded(bytes(raw), coded, MAX_DECODED)
+        except Undecodable as error:
+            return await self._error(502, f"the provider's answer cannot be read: {error}")
         except UpstreamError as error:
             return await self._error(error.status, str(error))
         except asyncio.CancelledError:
@@ -274,14 +287,18 @@ class Exchange:
             return await self._error(503, self._why)
         judge = self._judge(rules)
         ask = None
+        urge = None
         if rules.retry and not rules.shadow:
 
             async def ask(call: Rejected, first: Verdict) -> again.Tries:
                 return await self._again(api, call, first, rules, judge)
 
+            async def urge(said: tuple[Any, ...]) -> again.Tries:
+                return await self._urge(api, said, rules, judge)
+
         try:
             made, judged = await body.mend(
-                data, api, self.asked.contracts or Contracts({}), judge, ask, self._recovery(rules)
+                data, api, self.asked.contracts or Contracts({}), judge, ask, self._recovery(rules), urge
             )
         except UpstreamError as error:
             if not rules.shadow:
@@ -362,8 +379,8 @@ def read_request(
         return asked
     coding = next((value for key, value in headers if key.lower() == b"content-encoding"), b"").decode("latin-1")
     try:
-        asked.body = json.loads(_decode(data, coding).decode("utf-8", "surrogateescape"))
-    except (ValueError, RecursionError, UpstreamError):
+        asked.body = json.loads(decoded(data, coding, MAX_DECODED).decode("utf-8", "surrogateescape"))
+    except (ValueError, RecursionError, Undecodable):
         return asked
     if not isinstance(asked.body, dict):
         return asked
@@ -374,6 +391,8 @@ def read_request(
     asked.contracts = cache.of(asked.body, config.aliases())
     if asked.rules.strict == "off":
         asked.data = without_strict(asked.body, data)
+        if asked.data is not data:
+            asked.headers = [(key, value) for key, value in headers if key.lower() != b"content-encoding"]
     return asked
 
 
@@ -394,20 +413,6 @@ def without_strict(request: dict[str, Any], data: bytes) -> bytes:
         return data
     request["tools"] = tools
     return json.dumps(request).encode()
-
-
-def _decode(data: bytes, coding: str) -> bytes:
-    coding = coding.strip().lower()
-    try:
-        if coding in ("gzip", "x-gzip"):
-            return gzip.decompress(data)
-        if coding == "deflate":
-            return zlib.decompress(data)
-    except (OSError, EOFError, zlib.error):
-        raise UpstreamError("an answer that is not compressed as it says") from None
-    if coding in ("", "identity"):
-        return data
-    raise UpstreamError(f"an unknown content coding {coding[:40]}")
 
 
 def _length(data: bytes | bytearray) -> tuple[bytes, bytes]:

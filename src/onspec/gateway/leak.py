@@ -13,6 +13,9 @@ from onspec.gateway.wire import Finish
 from onspec.receive import receive
 from onspec.repair.policy import Policy
 
+NOT_MEANT = frozenset({"quoted_call", "unknown_tool"})
+"""Codes of markup that is no call of a declared tool."""
+
 
 def recover_with(policy: Policy) -> Recover:
     """Recovers leaked calls by the core's reader of dialects, under a policy.
@@ -26,7 +29,10 @@ def recover_with(policy: Policy) -> Recover:
             return None
         known = Toolset(tool for tool in tools.values() if tool.schema is not None)
         reply = receive(text, known, policy=policy)
-        if not reply.calls or not all(call.ok for call in reply.calls):
+        if not all(call.ok for call in reply.calls):
+            codes = {violation.code for call in reply.calls for violation in call.outcome.violations}
+            return None if codes & NOT_MEANT else Recovered(text, ())
+        if not reply.calls:
             return None
         return Recovered(reply.text, tuple(_leaked(call.outcome, call.arguments) for call in reply.calls))
 

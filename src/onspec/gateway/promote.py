@@ -31,14 +31,14 @@ class Leaked:
 
 @dataclass(frozen=True, slots=True)
 class Recovered:
-    """A text without its markup, and the calls that stood in it."""
+    """A text without its markup, and the calls that stood in it; none where a call was begun and cannot be used."""
 
     text: str
     calls: tuple[Leaked, ...]
 
 
 Recover = Callable[[str, Contracts, Finish | None], Recovered | None]
-"""Finds the calls in a text; None where there is none, or one that is not complete and valid."""
+"""Finds the calls in a text; None where nothing in it is meant as a call of these tools."""
 
 
 RecoverUnder = Callable[[Policy], Recover]
@@ -75,20 +75,29 @@ class Leaks:
     contracts: Contracts
     blocks: dict[Key, Block] = field(default_factory=dict)
     found: dict[Key, Recovered] = field(default_factory=dict)
+    meant: bool = False
+    """Whether a call was begun in the text and cannot be used."""
 
     def block(self, key: Key) -> Block:
         """The block of a key."""
         return self.blocks.setdefault(key, Block())
 
     def resolve(self, finish: Finish | None) -> tuple[Leaked, ...]:
-        """The reply has ended: recover what leaked; everything else is text. Returns the calls."""
+        """The reply has ended: recover what leaked. Returns the calls."""
         for key, block in self.blocks.items():
             if block.suspect and block.certain < len(block.text):
                 recovered = self.recover(block.text, self.contracts, finish)
-                if recovered is not None:
+                if recovered is not None and recovered.calls:
                     self.found[key] = recovered
-            block.certain = len(block.text)
+                self.meant = self.meant or (recovered is not None and not recovered.calls)
         return tuple(call for recovered in self.found.values() for call in recovered.calls)
+
+    def release(self, without: bool = False) -> None:
+        """All text may go on; `without` leaves out what begins with markup, as its call came in another way."""
+        for key, block in self.blocks.items():
+            if without and block.suspect and block.certain < len(block.text):
+                self.found[key] = Recovered(block.text[: block.certain], ())
+            block.certain = len(block.text)
 
     def rest(self, key: Key) -> str | None:
         """What of a block is still to go out in place of its held pieces; None where they go out as they came."""

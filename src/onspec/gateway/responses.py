@@ -7,6 +7,7 @@ import re
 from typing import Any
 
 from onspec.gateway import sse
+from onspec.gateway.usage import Tokens
 from onspec.gateway.wire import (
     Begun,
     Change,
@@ -31,8 +32,8 @@ from onspec.gateway.wire import (
 name = "responses"
 empty_means_object = False
 ends_calls = True
+tells_tool = False
 
-COUNTS = ("input_tokens", "output_tokens", "total_tokens")
 TEXT_FIELDS = {"function_call": "arguments", "custom_tool_call": "input"}
 DELTAS = ("response.function_call_arguments.delta", "response.custom_tool_call_input.delta")
 DONES = {"response.function_call_arguments.done": "arguments", "response.custom_tool_call_input.done": "input"}
@@ -57,6 +58,7 @@ class _Stream:
         self.response: dict[str, Any] | None = None
         self.last = -1
         self.prose = False
+        self.called = False
         self.items = 0
         self.added: list[dict[str, Any]] = []
 
@@ -96,6 +98,7 @@ class _Stream:
             return (TextCopy((key, event.get("content_index")), ("part", "text")),)
         if kind == "response.output_item.added":
             self.items = max(self.items, key + 1 if isinstance(key, int) else 0)
+            self.called = self.called or str(at(event, ("item", "type"))).endswith("_call")
             return self._added(event, key)
         if kind == "response.output_item.done":
             item = event.get("item")
@@ -133,13 +136,9 @@ class _Stream:
                     whole: tuple[Change, ...] = (((*path, "status"), "completed"),) if cut else ()
                     marks.append(Copy(key, (*path, TEXT_FIELDS[item["type"]]), (*path, "name"), whole))
         marks.append(Stopped(finish(event.get("response")), WHOLE, "response.completed"))
-        counts = tuple(
-            (("response", "usage", field), count)
-            for field in COUNTS
-            if isinstance(count := at(event, ("response", "usage", field)), int)
-        )
-        if counts:
-            marks.append(Usage(counts))
+        used = at(event, ("response", "usage"))
+        if isinstance(used, dict):
+            marks.append(Usage(("response", "usage"), used))
         return (*marks, Closed(failed=event.get("type") == "response.failed"))
 
     def delta(self, key: Key, text: str) -> bytes:
@@ -235,6 +234,10 @@ def calls(body: Any) -> list[Whole]:
     ]
 
 
+def called(body: Any) -> bool:
+    return any(str(at(item, ("type",))).endswith("_call") for item in at(body, ("output",)) or [])
+
+
 def finish(body: Any) -> Finish:
     if at(body, ("status",)) == "incomplete":
         return (
@@ -245,9 +248,9 @@ def finish(body: Any) -> Finish:
     return "tool" if calls(body) else "stop"
 
 
-def usage(body: Any) -> dict[str, int]:
+def usage(body: Any) -> Tokens:
     found = at(body, ("usage",))
-    return {field: found[field] for field in COUNTS if isinstance(found, dict) and isinstance(found.get(field), int)}
+    return found if isinstance(found, dict) else {}
 
 
 def error(status: int, message: str) -> bytes:
@@ -263,9 +266,7 @@ def again(request: dict[str, Any], call: Rejected, strict: bool, pin: bool) -> d
     if call.namespace:
         asked["namespace"] = call.namespace
     answer = {"type": f"{kind}_output", "call_id": call_id, "output": call.feedback}
-    given = request.get("input", [])
-    history = [{"role": "user", "content": given}] if isinstance(given, str) else list(given)
-    made = {**request, "input": [*history, *call.before, asked, answer]}
+    made = {**request, "input": [*_history(request), *call.before, asked, answer]}
     if pin and not call.namespace:
         made["tool_choice"] = {"type": "custom" if call.custom else "function", "name": call.name}
     if strict:
@@ -276,6 +277,27 @@ def again(request: dict[str, Any], call: Rejected, strict: bool, pin: bool) -> d
             for tool in request.get("tools", [])
         ]
     return made
+
+
+def urged(request: dict[str, Any], said: tuple[Any, ...], feedback: str, pin: bool) -> dict[str, Any]:
+    told = {"role": "user", "content": feedback}
+    made = {**request, "input": [*_history(request), *said, told]}
+    return {**made, "tool_choice": "required"} if pin else made
+
+
+def said(frames: list[sse.Frame]) -> tuple[Any, ...]:
+    return before(frames, None)
+
+
+def said_in(body: Any) -> tuple[Any, ...]:
+    output = at(body, ("output",))
+    items = output if isinstance(output, list) else []
+    return tuple(item for item in items if isinstance(item, dict) and item.get("type") in KEPT)
+
+
+def _history(request: dict[str, Any]) -> list[Any]:
+    given = request.get("input", [])
+    return [{"role": "user", "content": given}] if isinstance(given, str) else list(given)
 
 
 def _is_object(raw: str) -> bool:
@@ -313,10 +335,6 @@ def with_calls(body: Any, texts: dict[Path, str], calls: list[tuple[str, str, st
         item = {"id": f"fc_{made}", "type": "function_call", "status": "completed", "call_id": f"call_{made}"}
         output.append(item | {"name": called, "arguments": arguments})
     return [(("output",), output)]
-
-
-def usage_places(body: Any) -> list[tuple[Path, int]]:
-    return [(("usage", field), count) for field, count in usage(body).items()]
 
 
 def before_in(body: Any, call: Whole) -> tuple[Any, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import secrets
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -15,6 +16,7 @@ from onspec.gateway.contracts import Contracts
 from onspec.gateway.cut import spoiled
 from onspec.gateway.promote import Leaked, Leaks, Recover
 from onspec.gateway.splice import Edit, splice
+from onspec.gateway.usage import Tokens, together
 from onspec.gateway.verdict import Judge, Verdict, cut_short, is_json, open_ended
 from onspec.gateway.wire import (
     Api,
@@ -25,7 +27,6 @@ from onspec.gateway.wire import (
     Finish,
     Key,
     Mark,
-    Path,
     Prose,
     Start,
     Stopped,
@@ -110,7 +111,9 @@ class Rewriter:
         self.waiting: list[Live] = []
         self.ended = False
         self.failed: str | None = None
-        self.usage: dict[str, int] = {}
+        self.missing = False
+        """Whether the reply ended for a call and holds none; `supply` says what is to be done."""
+        self.usage: Tokens = {}
         self.history: list[sse.Frame] = []
         self._api = api
         self._contracts = contracts
@@ -128,12 +131,17 @@ class Rewriter:
         self._known = False
         self._resumed = False
         self._numbered = -1
-        self._extra: dict[str, int] = {}
+        self._extra: Tokens = {}
 
     @property
     def calls(self) -> tuple[Live, ...]:
         """Every call so far, in the order in which they began."""
         return tuple(self._calls.values())
+
+    @property
+    def cost(self) -> Tokens:
+        """What the reply cost, with all that was asked again."""
+        return together(self.usage, self._extra)
 
     def feed(self, frame: sse.Frame) -> bytes:
         """Take one frame; returns the bytes that may go on now."""
@@ -176,6 +184,11 @@ class Rewriter:
             return out + self.fail("the provider's stream ended before the reply did")
         for live in self._calls.values():
             self._end(live)
+        if cut and self.missing:
+            self._let_go(False)
+        for live in list(self.waiting) if cut else ():
+            self.waiting.remove(live)
+            self._decide(live, self._judge(live.match, live.stream.text, live.finish))
         out += self._flush()
         if (cut or half) and not (self._closed or self._queue or self.ended):
             self._closed = True
@@ -199,11 +212,27 @@ class Rewriter:
             self.wire.last = max(self._numbered, -1)  # type: ignore[attr-defined]
         return out + self.wire.failure(f"onspec: {message}")
 
-    def settle(self, live: Live, verdict: Verdict, extra: dict[str, int]) -> bytes:
+    def supply(self, verdict: Verdict, extra: Tokens, tries: int) -> bytes:
+        """The answer where the reply was `missing` its call: a verdict on the call that came, or a refusal."""
+        self._extra = together(self._extra, extra)
+        came = verdict.status != "refused"
+        self._let_go(came)
+        if came:
+            leaked = Leaked(verdict.tool, verdict.text, secrets.token_hex(12), verdict)
+            self._leaked = (leaked,)
+            self._report(self._added_live(0, leaked, tries))
+        return self._flush()
+
+    def _let_go(self, came: bool) -> None:
+        """The text that waited for the missing call goes on, without its markup where the call `came`."""
+        self.missing = False
+        if self._leaks is not None:
+            self._leaks.release(without=came)
+
+    def settle(self, live: Live, verdict: Verdict, extra: Tokens) -> bytes:
         """The answer for a call in `waiting`: a verdict on a new call, or the old one where no try was better."""
         self.waiting.remove(live)
-        for name, count in extra.items():
-            self._extra[name] = self._extra.get(name, 0) + count
+        self._extra = together(self._extra, extra)
         if verdict.status != "refused" and self._stopped == "length":
             self._resumed = True
         self._decide(live, verdict)
@@ -240,8 +269,7 @@ class Rewriter:
                 self._end(live)
             self._look_for_leaks()
         elif isinstance(mark, Usage):
-            for path, count in mark.counts:
-                self.usage[str(path[-1])] = count
+            self.usage = {**self.usage, **mark.found}
         elif isinstance(mark, Closed):
             self._closed = True
             for live in self._calls.values():
@@ -251,14 +279,23 @@ class Rewriter:
                     self._decide(live, cut_short(live.match, live.stream.text))
 
     def _look_for_leaks(self) -> None:
-        if self._leaks is None or self._leaked:
-            return
-        self._leaked = self._leaks.resolve(self._stopped)
-        for number, leaked in enumerate(self._leaked):
-            tool = next(tools[leaked.name] for tools in self._contracts.tools.values() if leaked.name in tools)
-            start = Start(("leaked", number), leaked.name, ())
-            live = Live(start.key, start, Match(tool), ArgumentStream(tool), 0, verdict=leaked.verdict, promoted=True)
-            self._report(live)
+        if self._leaks is not None and not self._leaked:
+            self._leaked = self._leaks.resolve(self._stopped)
+            for number, leaked in enumerate(self._leaked):
+                self._report(self._added_live(number, leaked))
+        if self._retry and self._contracts and not self._leaked and not self.wire.called:
+            begun = self._leaks is not None and self._leaks.meant and not self._api.tells_tool
+            self.missing = self._stopped == "tool" or (begun and self._stopped == "stop")
+        if not self.missing and self._leaks is not None:
+            self._leaks.release()
+
+    def _added_live(self, number: int, leaked: Leaked, tries: int = 0) -> Live:
+        """A call that did not come as one: it stood in the text, or was asked for."""
+        tool = next(tools[leaked.name] for tools in self._contracts.tools.values() if leaked.name in tools)
+        start = Start(("leaked", number), leaked.name, ())
+        live = Live(start.key, start, Match(tool), ArgumentStream(tool), 0, verdict=leaked.verdict)
+        live.promoted, live.tries = not tries, tries
+        return live
 
     def _holds(self, match: Match) -> bool:
         if match.tool is None:
@@ -339,7 +376,7 @@ class Rewriter:
         if self._leaks is not None and any(self._leaks.block(key).certain < end for key, end in held.prose):
             return False
         for mark in held.marks:
-            if isinstance(mark, Stopped | Closed) and self.waiting:
+            if isinstance(mark, Stopped | Closed) and (self.waiting or self.missing):
                 return False
             if isinstance(mark, Start | End | Copy):
                 live = self._calls.get(mark.key)
@@ -394,8 +431,9 @@ class Rewriter:
             edits = self._with_items(held.frame, edits)
         if drop and drop == len(held.marks):
             return out
-        usage = [path for mark in held.marks if isinstance(mark, Usage) for path, _ in mark.counts]
-        return out + _renamed(self._numbers(held, edits, usage), name)
+        if self._extra:
+            edits += [(mark.path, self._summed(mark)) for mark in held.marks if isinstance(mark, Usage)]
+        return out + _renamed(self._numbers(held, edits), name)
 
     def _said(self, key: Key, end: int) -> str | None:
         """What goes out in place of a piece of text; None where it goes as it came."""
@@ -471,30 +509,25 @@ class Rewriter:
             edits.append((mark.name_path, live.name))
         return edits
 
-    def _numbers(self, held: _Held, edits: list[Edit], usage: list[Path]) -> bytes:
+    def _numbers(self, held: _Held, edits: list[Edit]) -> bytes:
         frame = held.frame
         if held.number is not None and held.number >= 0:
             number = max(held.number, self._numbered + 1)
             if number != held.number:
                 edits.append((("sequence_number",), number))
             self._numbered = number
-        if not edits and not (usage and self._extra):
+        if not edits:
             return frame.raw
         assert frame.data is not None
-        data = splice(frame.data, edits)
-        if usage and self._extra:
-            data = self._summed(data, usage)
-        return sse.with_data(frame, data)
+        return sse.with_data(frame, splice(frame.data, edits))
 
-    def _summed(self, data: bytes, paths: list[Path]) -> bytes:
-        if b"message_start" in data:
-            return data
-        edits: list[Edit] = []
-        for path in paths:
-            name = str(path[-1])
-            if self._extra.get(name):
-                edits.append((path, self.usage.get(name, 0) + self._extra[name]))
-        return splice(data, edits)
+    def _summed(self, mark: Usage) -> Tokens:
+        """What the frame reports, and every count of the whole reply with what was asked again.
+
+        Counts that Anthropic reported at the beginning stand here once more: the last report is of the whole.
+        """
+        numbers = {name: value for name, value in self.cost.items() if isinstance(value, int | dict)}
+        return {**mark.found, **numbers}
 
 
 _NO_TOOL = Tool("unknown", True)

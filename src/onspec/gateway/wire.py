@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
 from onspec.gateway.sse import Frame
+from onspec.gateway.usage import Tokens
 
 Path = tuple[str | int, ...]
 Key = Hashable
@@ -95,9 +96,10 @@ class Stopped:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens as reported, with where each count stands."""
+    """Tokens as reported so far, and where the object stands that reports them."""
 
-    counts: tuple[tuple[Path, int], ...]
+    path: Path
+    found: Tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,10 +138,12 @@ class Whole:
 class Stream(Protocol):
     """Reads one streamed reply of one API. Has the state that the wire's own order needs, and no more.
 
-    `prose` says whether pieces of visible text are asked for; otherwise they need not be read.
+    `prose` says whether pieces of visible text are asked for; otherwise they need not be read. `called` says whether
+    any call has begun, of whatever kind.
     """
 
     prose: bool
+    called: bool
 
     def read(self, frame: Frame) -> tuple[Mark, ...]:
         """What the frame says about calls; nothing for what the gateway leaves alone."""
@@ -171,6 +175,8 @@ class Api(Protocol):
     """Whether a call without any text is a call with no arguments."""
     ends_calls: bool
     """Whether a stream says that a call is complete before it says why the reply ended."""
+    tells_tool: bool
+    """Whether a reply that ends for a call says so, whether there is one or not."""
 
     def stream(self) -> Stream:
         """A reader for one streamed reply."""
@@ -178,11 +184,14 @@ class Api(Protocol):
     def calls(self, body: Any) -> list[Whole]:
         """The calls in a decoded reply that was not streamed."""
 
+    def called(self, body: Any) -> bool:
+        """Whether that reply holds any call, of whatever kind."""
+
     def finish(self, body: Any) -> Finish:
         """Why that reply ended."""
 
-    def usage(self, body: Any) -> dict[str, int]:
-        """Input and output tokens of that reply."""
+    def usage(self, body: Any) -> Tokens:
+        """What that reply cost."""
 
     def whole(self, body: Any) -> list[Change]:
         """The changes that make that reply, cut by length, one that ended with its calls."""
@@ -193,13 +202,16 @@ class Api(Protocol):
     def with_calls(self, body: Any, texts: dict[Path, str], calls: list[tuple[str, str, str]]) -> list[Change]:
         """The changes that put texts in place and add calls (id, name, arguments) at the reply's end."""
 
-    def usage_places(self, body: Any) -> list[tuple[Path, int]]:
-        """Where that reply's counts stand."""
-
     def before(self, frames: list[Frame], key: Key) -> tuple[Any, ...]:
         """What a streamed reply said before a call and must be replayed as it is, in the API's own form."""
 
     def before_in(self, body: Any, call: Whole) -> tuple[Any, ...]:
+        """The same of a reply that was not streamed."""
+
+    def said(self, frames: list[Frame]) -> tuple[Any, ...]:
+        """All that a streamed reply without calls said and must be replayed, in the API's own form."""
+
+    def said_in(self, body: Any) -> tuple[Any, ...]:
         """The same of a reply that was not streamed."""
 
     def error(self, status: int, message: str) -> bytes:
@@ -207,6 +219,9 @@ class Api(Protocol):
 
     def again(self, request: dict[str, Any], call: Rejected, strict: bool, pin: bool) -> dict[str, Any]:
         """The request with the rejected call in a replayable form and the feedback as its result."""
+
+    def urged(self, request: dict[str, Any], said: tuple[Any, ...], feedback: str, pin: bool) -> dict[str, Any]:
+        """The request with what was said, and the feedback as the user's next word; `pin` asks for any call."""
 
 
 @dataclass(frozen=True, slots=True)
