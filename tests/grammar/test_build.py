@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
@@ -135,6 +136,27 @@ def test_special_tokens_are_matched_as_tokens() -> None:
     assert matcher.consume_bytes(inner)
     assert matcher.consume(257)
     assert matcher.accepting()
+
+
+@pytest.mark.parametrize("dialect", ["hermes_json", "harmony", "kimi_k2", "qwen3_coder_xml", "gemma4", "lfm2"])
+def test_a_call_can_be_ended_where_markers_are_tokens(dialect: str) -> None:
+    """The ending holds the tokens themselves, not their names spelt out."""
+    plain = CALLS[dialect][0]
+    names = sorted(set(re.findall(r"<\|[^<>|]+\|>|<[|/]?\w+\|?>", plain)), key=len, reverse=True)[:6]
+    specials = {name: 256 + number for number, name in enumerate(names)}
+    grammar = build(TOOLS, dialect, "required", specials=specials)
+    tokens: list[int] = []
+    for piece in re.split("(" + "|".join(map(re.escape, names)) + ")", plain):
+        tokens += [specials[piece]] if piece in specials else list(piece.encode())
+    for length in range(1, len(tokens), 4):
+        matcher = BYTES.matcher(grammar.lark)
+        assert matcher.consume_all(tokens[:length])
+        spelt = b"".join(names[t - 256].encode() if t > 255 else bytes([t]) for t in tokens[:length])
+        ending = close(matcher, spelt, grammar.pieces)
+        assert ending is not None, spelt
+        whole = BYTES.matcher(grammar.lark)
+        assert whole.consume_all([*tokens[:length], *ending.tokens])
+        assert whole.accepting()
 
 
 def test_many_tools_make_one_grammar() -> None:

@@ -243,7 +243,7 @@ class JsonCalls:
         return (
             Form(
                 "keyed" if self.keyed else "envelope", self.opens[0].removesuffix("["),
-                lead="\n" if self.newline else "",
+                lead="\n" if self.newline else " " if self.repeat else "",
                 close=("\n" if self.newline else "") + (self.closes[0] if self.closes else ""),
                 between="" if self.as_list else "\n" if self.closes else "; ",
                 repeat="block" if self.repeat else "call", listed=self.as_list,

@@ -291,7 +291,7 @@ class _Block:
         if form.style == "keywords":
             return PYTHON
         if form.style == "bare":
-            return bare(form.mark)
+            return bare(form.mark, self._specials.get(form.mark))
         if form.style not in ("tags", "elements"):
             return JSON
         texts = (form.tag_end.partition("{key}")[0], form.tag.partition("{key}")[0], form.end, form.close)

@@ -25,6 +25,7 @@ from onspec.grammar.rules import (
     Pieces,
     Ref,
     Rules,
+    Seq,
     Source,
     Spacing,
 )
@@ -51,6 +52,9 @@ MAX_ALTERNATIVES = 256
 
 MAX_SPELLED = 1_500
 """Characters of declared keys or constants in one place up to which every escaped spelling is offered."""
+
+MOST_LENGTH = 20_000
+"""Characters of a string up to which `minLength` and `maxLength` are followed."""
 
 MAX_DEPTH = 200
 """Levels of subschemas inside one another."""
@@ -254,7 +258,18 @@ class SchemaRules:
             return None
         if kind == "integer":
             self.note("integer with an exponent", "less")
+        if kind == "string":
+            return self._marked(*self._scalars[kind])
         return self._rules.expression(*self._scalars[kind]) if kind in self._scalars else None
+
+    def _marked(self, lark: str, shortest: str | None) -> Ref:
+        """The rule of a string: a terminal; or one between special tokens, where those are the notation's marks."""
+        known = self._notation
+        if known.token is None:
+            return self._rules.expression(lark, shortest)
+        mark = self._rules.token(known.token, known.marks)
+        inner = None if shortest is None else shortest[len(known.marks) : -len(known.marks)]
+        return self._rules.add(Seq((mark, self._rules.expression(lark, inner), mark)))
 
     def _define(self, name: Ref, conj: Conj) -> None:
         flat, choices = self._document.flatten(conj)
@@ -316,7 +331,7 @@ class SchemaRules:
         if "any" not in self._wide:
             rules = self._rules
             name = self._wide["any"] = rules.reserve()
-            text = rules.expression(*self._scalars["string"])
+            text = self._marked(*self._scalars["string"])
             key = rules.expression(self._notation.any_key(), self._notation.key_example("x"))
             obj = rules.add(Obj((), ((key, name),)))
             arr = rules.add(Arr((), name))
@@ -332,7 +347,8 @@ class SchemaRules:
         if texts and self._options.spellings and not every:
             self.note("enum (escaped spellings of a large one)", "less")
         known = self._notation
-        words = [known.spelled(value, every) for value in texts if _sound(value)]
+        spelt = [known.spelled(value, every) for value in texts if _sound(value)]
+        words = [] if known.token is not None else spelt
         for value in values:
             if value is None or isinstance(value, bool):
                 words.append(known.words(value))
@@ -342,6 +358,10 @@ class SchemaRules:
         for word in plain:
             self._rules.literal(word)
         refs = []
+        if known.token is not None and spelt:
+            quoted = [word for word in plain if word.startswith(known.marks)]
+            refs.append(self._marked(f"/{'|'.join(dict.fromkeys(spelt))}/", min(quoted, key=len)))
+            plain = [word for word in plain if word not in quoted]
         if words:
             refs.append(self._rules.terminal("|".join(dict.fromkeys(words)), min(plain, key=len)))
         for value in values:
@@ -382,32 +402,38 @@ class SchemaRules:
         return [value for value in values if judge.is_valid(value)]
 
     def _string(self, flat: list[dict[str, Any]]) -> Ref | None:
-        low = max((int(part.get("minLength", 0)) for part in flat), default=0)
-        highs = [int(part["maxLength"]) for part in flat if "maxLength" in part]
-        high = min(highs) if highs else None
+        low, high = self.lengths(flat)
         if high is not None and low > high:
             return None
-        shortest: str | None = self._notation.example("x" * low)
+        limited = bool(low or high is not None)
+        shortest: str | None = (self._notation.limited_example if limited else self._notation.example)("x" * low)
         found = [part["pattern"] for part in flat if isinstance(part.get("pattern"), str)]
         found += self.formats(flat)
         terms: list[str] = []
         for pattern in dict.fromkeys(found):
             try:
-                matching = self._notation.matching(pattern)
-                if matching is None:
-                    self.note("pattern")
-                    continue
-                terms.append(matching)
+                terms.append(self._notation.matching(pattern))
                 example = patterns.shortest(pattern)
                 fits = len(terms) == 1 and low <= len(example) and (high is None or len(example) <= high)
-                shortest = self._notation.example(example) if fits else None
+                shortest = self._notation.limited_example(example) if fits else None
             except patterns.Unsupported:
                 self.note("pattern")
         if terms and low == 0 and high is None:
-            return self._rules.expression(" & ".join(terms), shortest)
-        if (low or high is not None) and not self._notation.is_json:
-            self.note("minLength, maxLength")
-        return self._rules.expression(" & ".join([*terms, self._notation.string(low, high)]), shortest)
+            return self._marked(" & ".join(terms), shortest)
+        return self._marked(" & ".join([*terms, self._notation.string(low, high)]), shortest)
+
+    def lengths(self, flat: list[dict[str, Any]]) -> tuple[int, int | None]:
+        """Fewest and most characters, as far as they are followed: no automaton should count to a billion."""
+        low = max((int(part.get("minLength", 0)) for part in flat), default=0)
+        highs = [int(part["maxLength"]) for part in flat if "maxLength" in part]
+        high = min(highs) if highs else None
+        if low > MOST_LENGTH:
+            self.note(f"minLength (beyond {MOST_LENGTH})")
+            low = low if high is not None and low > high else MOST_LENGTH
+        if high is not None and high > MOST_LENGTH:
+            self.note(f"maxLength (beyond {MOST_LENGTH})")
+            high = None
+        return low, high
 
     def formats(self, flat: list[dict[str, Any]]) -> list[str]:
         """Patterns of the formats that are to be followed."""
@@ -641,9 +667,8 @@ class SchemaRules:
                 return ["/(" + "|".join(lexemes.spelled(text, True) for text in texts) + ")/"]
             self.note("propertyNames")
             return []
-        low = max((int(part.get("minLength", 0)) for part in flat), default=0)
-        highs = [int(part["maxLength"]) for part in flat if "maxLength" in part]
-        terms = [f"/{lexemes.string_of_length(low, min(highs) if highs else None)}/"] if low or highs else []
+        low, high = self.lengths(flat)
+        terms = [f"/{lexemes.string_of_length(low, high)}/"] if low or high is not None else []
         for part in flat:
             if isinstance(part.get("pattern"), str):
                 try:

@@ -112,7 +112,7 @@ def _schema(form: Form, tool: Tool) -> Any:
         own: dict[str, Any] = {tool.name: schema}
     else:
         fixed = {key: orjson.loads(text) for key, text in form.fixed}
-        own = {form.keys[0]: {"const": tool.name}, **fixed, form.keys[1]: schema}
+        own = {**fixed, form.keys[0]: {"const": tool.name}, form.keys[1]: schema}
     return {
         **definitions, "type": "object", "properties": own, "required": list(own), "additionalProperties": False,
     }  # fmt: skip

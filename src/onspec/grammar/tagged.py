@@ -196,9 +196,7 @@ class Tagged:
             if not texts:
                 return self._rules.add(None)
             return self._until(key, "(" + "|".join(map(lexemes.escape, texts)) + ")", min(texts, key=len))
-        low = max((int(part.get("minLength", 0)) for part in flat), default=0)
-        highs = [int(part["maxLength"]) for part in flat if "maxLength" in part]
-        high = min(highs) if highs else None
+        low, high = self._schemas.lengths(flat)
         if high is not None and low > high:
             return self._rules.add(None)
         found = [part["pattern"] for part in flat if isinstance(part.get("pattern"), str)]
