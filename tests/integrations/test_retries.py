@@ -105,6 +105,30 @@ def test_the_next_try_lands(api: str, stream: bool, asynchronous: bool) -> None:
     assert second.headers["authorization"] == first.headers["authorization"] == "Bearer secret"
 
 
+@pytest.mark.parametrize("api", ["anthropic", "chat"])
+@pytest.mark.parametrize("stream", [True, False])
+@pytest.mark.parametrize("asynchronous", [True, False])
+@pytest.mark.parametrize("second", [RIGHT, WRONG])
+def test_a_reply_that_stops_for_a_call_and_holds_none(api: str, stream: bool, asynchronous: bool, second: str) -> None:
+    """It is asked once for the call; where that brings none, the reply ends as it came."""
+    with rig([says(Block("text", "Now."), stop="tool_use"), says(call("edit", second))]) as r:
+        client = client_of(api, r.provider.url, asynchronous, retries=3)
+        create = resource(client, api).create
+
+        async def run() -> Any:
+            answer = await create(**asked(api, stream))
+            return [event async for event in answer] if stream else answer
+
+        answer = asyncio.run(run()) if asynchronous else create(**asked(api, stream))
+        answer = list(answer) if stream and not asynchronous else answer
+        assert len(r.provider.requests) == 2
+        ends = repr(answer)
+        found = read(api, answer, stream) if second == RIGHT else []
+    assert [json.loads(text) for text in found] == ([json.loads(RIGHT)] if second == RIGHT else [])
+    assert "Now." in ends
+    assert ("tool_use" if api == "anthropic" else "tool_calls") in ends
+
+
 @pytest.mark.parametrize("api", PROVIDERS)
 @pytest.mark.parametrize("stream", [True, False])
 def test_without_retries_nobody_is_asked(api: str, stream: bool) -> None:

@@ -12,7 +12,7 @@ from typing import Any, TypeVar, cast
 from onspec.contract.tool import Tool
 from onspec.errors import InputError, MissingExtra
 from onspec.gateway import body, sse
-from onspec.gateway.again import Ask, Tries, ask_again, rejected
+from onspec.gateway.again import Ask, Tries, ask_again, ask_for_call, rejected
 from onspec.gateway.apis import api_of
 from onspec.gateway.coding import Decoder, Undecodable, known
 from onspec.gateway.config import Rules
@@ -119,9 +119,18 @@ class Mending:
         async def again(call: Rejected, first: Verdict) -> Tries:
             return await self._again(asked, call, first, judge, ask)
 
+        async def urge(said: tuple[Any, ...]) -> Tries:
+            return await self._urge(asked, said, judge, ask)
+
+        retries = self._rules.retry > 0
         try:
             made, judged = await body.mend(
-                data, asked.api, asked.contracts, judge, again if self._rules.retry else None
+                data,
+                asked.api,
+                asked.contracts,
+                judge,
+                again if retries else None,
+                urge=urge if retries else None,
             )
         except UpstreamError as error:
             raise httpx2.RemoteProtocolError(str(error)) from None
@@ -130,6 +139,9 @@ class Mending:
         return made
 
     async def _settled(self, asked: Asked, rewriter: Rewriter, judge: Judge, ask: Ask) -> AsyncIterator[bytes]:
+        if rewriter.missing and not rewriter.ended:
+            tries = await self._urge(asked, asked.api.said(rewriter.history), judge, ask)
+            yield rewriter.supply(tries.verdict, tries.usage, tries.asked)
         while rewriter.waiting and not rewriter.ended:
             live = rewriter.waiting[0]
             call, first = rejected(asked.api, rewriter, live, judge)
@@ -139,6 +151,9 @@ class Mending:
 
     async def _again(self, asked: Asked, call: Rejected, first: Verdict, judge: Judge, ask: Ask) -> Tries:
         return await ask_again(asked.api, asked.request, call, first, asked.contracts, judge, self._rules, ask)
+
+    async def _urge(self, asked: Asked, said: tuple[Any, ...], judge: Judge, ask: Ask) -> Tries:
+        return await ask_for_call(asked.api, asked.request, said, asked.contracts, judge, self._rules, ask)
 
     def _judge(self) -> Judge:
         return judge_with(self._permitted)
