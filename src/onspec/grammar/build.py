@@ -132,7 +132,15 @@ class _Turn:
             start = self._seq(*self._thoughts(thinking), self._prose(thinking, tools))
             return Grammar(form.name, self._written(start)[0], None, None, form.word, form.close)
         blocks = [block.calls(tools, parallel) for block in self._blocks]
-        inside = self._rules.add(Choice(tuple(blocks)))
+        by_trigger: dict[str, list[Ref]] = {}
+        for block, calls_of in zip(self._blocks, blocks, strict=True):
+            by_trigger.setdefault(block.form.trigger, []).append(calls_of)
+        inside = self._rules.add(Choice(tuple(by_trigger[form.trigger])))
+        others = {
+            trigger: self._rules.add(Choice(tuple(found)))
+            for trigger, found in by_trigger.items()
+            if trigger != form.trigger
+        }
         if self._rules.admitting().isdisjoint(blocks):
             raise SchemaError("the schemas of these tools admit no value, so there is nothing a model could call")
         body = once = None
@@ -147,7 +155,7 @@ class _Turn:
             ways = [self._seq(*self._words(first.opener(tool)), first.after_opener(tool)) for tool in tools]
             once = self._written(self._rules.add(Choice(tuple(ways))))[0]
         else:
-            whole = self._turn(inside, wanted, parallel, thinking, tools)
+            whole = self._turn({form.trigger: inside, **others}, wanted, parallel, thinking, tools)
             if form.word:
                 rest = self._rest(inside, parallel, thinking, tools)
                 body, once = self._written(rest)[0], self._written(inside)[0]
@@ -168,7 +176,10 @@ class _Turn:
         unit = self._seq(self._until(self._form.trigger, self._unthinking(thinking)), block)
         return self._seq(block, self._rules.add(Many(unit)), tail)
 
-    def _turn(self, block: Ref, wanted: Wanted, parallel: bool, thinking: Thinking, tools: Sequence[Tool]) -> Ref:
+    def _turn(
+        self, blocks: Mapping[str, Ref], wanted: Wanted, parallel: bool, thinking: Thinking, tools: Sequence[Tool]
+    ) -> Ref:
+        """The whole reply, of blocks by their triggers."""
         form = self._form
         ways: list[Ref] = [one.alone(tools, parallel) for one in self._blocks if one.form.optional]
         hidden = self._unthinking(thinking)
@@ -176,10 +187,13 @@ class _Turn:
             hidden += f" & ~/{'|'.join(one.begins(tools) for one in self._blocks if one.form.optional)}/"
         tail = self._prose(thinking, tools)
         if form.trigger:
-            lead: tuple[Ref, ...] = (self._until(form.trigger, hidden),)
-            if ways and wanted == "required":  # Where a call may be the whole message, it is.
-                lead = self._words(form.trigger)
-            unit = self._seq(*lead, block)
+            units = []
+            for trigger, block in blocks.items():
+                lead: tuple[Ref, ...] = (self._until(trigger, hidden + self._without_trigger(trigger)),)
+                if ways and wanted == "required":  # Where a call may be the whole message, it is.
+                    lead = self._words(trigger)
+                units.append(self._seq(*lead, block))
+            unit = self._rules.add(Choice(tuple(units)))
             if self._again(parallel):
                 many = self._rules.add(Many(unit, None, 1 if wanted == "required" else 0))
                 ways.append(self._seq(many, tail))
@@ -219,11 +233,15 @@ class _Turn:
     def _blank(self) -> Ref:
         return self._rules.terminal(GAP, "")
 
-    def _without_trigger(self) -> str:
-        trigger = self._form.trigger
-        if not trigger or any(name in trigger for name in self._specials):
-            return ""
-        return f" & ~/(?s:.*){lexemes.escape(trigger)}(?s:.*)/"
+    def _without_trigger(self, but: str = "") -> str:
+        """Keeps every trigger out of prose, except one."""
+        triggers = dict.fromkeys(block.form.trigger for block in self._blocks)
+        texts = [
+            lexemes.escape(trigger)
+            for trigger in triggers
+            if trigger and trigger != but and not any(name in trigger for name in self._specials)
+        ]
+        return f" & ~/(?s:.*)({'|'.join(texts)})(?s:.*)/" if texts else ""
 
     def _prose(self, thinking: Thinking, tools: Sequence[Tool]) -> Ref:
         """Text in which no call begins."""
