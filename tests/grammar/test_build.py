@@ -112,6 +112,17 @@ def test_an_opened_thinking_block_must_be_closed_first() -> None:
     assert not _admits(grammar.lark, call)
 
 
+@pytest.mark.parametrize("wrapper", ["tool_calls", "function_calls"])
+def test_both_envelopes_of_dsml_are_calls(wrapper: str) -> None:
+    """V3.2 writes one, V4 the other; prose holds neither."""
+    text = CALLS["deepseek_dsml"][0].replace("｜tool_calls>", f"｜{wrapper}>")
+    for choice in ("auto", "required"):
+        lark = build(TOOLS, "deepseek_dsml", choice).lark
+        assert _admits(lark, f"So: {text}")
+        assert _admits(lark, text + "\n" + CALLS["deepseek_dsml"][0]) is False
+        assert not _admits(lark, f"<｜DSML｜{wrapper}> is what I would write.")
+
+
 @pytest.mark.parametrize("spelling", [" <|constrain|>json", "<|constrain|>json", " json", ""])
 def test_harmony_accepts_every_spelling_of_its_header(spelling: str) -> None:
     text = f"<|channel|>commentary to=functions.list_jobs{spelling}<|message|>{{}}<|call|>"

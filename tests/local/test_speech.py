@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from onspec.contract.tool import Tool
@@ -150,6 +151,60 @@ def test_a_template_that_cannot_be_used_is_refused_with_a_reason(fast: Runtime, 
 def test_a_template_that_refuses_or_fails_is_one_clear_error(fast: Runtime, template: str) -> None:
     with pytest.raises(InputError, match="refuses this conversation"):
         speech_of(_runtime(fast, template)).prompt(MESSAGES, TOOLS)
+
+
+class _Scripted(_With):
+    """A model that writes a given text first, whatever it would rather write."""
+
+    def __init__(self, runtime: Runtime, template: str | None, text: str) -> None:
+        super().__init__(runtime, template)
+        self._script = text.encode()
+        self._prompt: int | None = None
+
+    def _forced(self, logits: Any) -> Any:
+        done = self._runtime.text(self._runtime.context[self._prompt :])
+        if self._script.startswith(done) and len(done) < len(self._script):
+            logits = np.full_like(logits, -50.0)
+            logits[list(self._runtime.pieces).index(self._script[len(done) : len(done) + 1])] = 50.0
+        return logits
+
+    def prime(self, tokens: Any) -> Any:
+        self._prompt = len(tokens) if self._prompt is None else self._prompt
+        return self._forced(self._runtime.prime(tokens))
+
+    def eval(self, tokens: Any, *, every: bool = False) -> Any:
+        return self._forced(self._runtime.eval(tokens, every=every))
+
+
+THINKER = "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}<assistant><think>"
+
+
+@pytest.mark.parametrize("choice", ["auto", "required"])
+def test_what_is_thought_is_no_call_and_a_call_comes_after_it(fast: Runtime, choice: str) -> None:
+    """The prompt has opened the reasoning: a trigger inside it is text; the call is held once it was closed."""
+    written = "I may write <tool_call> later.</think>So:"
+    model: Any = _Scripted(fast, THINKER, written + ("<tool_call>" if choice == "auto" else ""))
+    reply = Chat(model).reply(MESSAGES[1:2], TOOLS, choice, budget=180, seed=4)
+    assert reply.thinking == "I may write <tool_call> later."
+    assert [call.name for call in reply.calls] == ["read"]
+    if choice == "auto":
+        assert reply.text == "So:"
+
+
+def test_a_thought_that_the_model_opens_itself_holds_no_call(fast: Runtime) -> None:
+    model: Any = _Scripted(fast, None, "<think>or <tool_call>?</think>Now.<tool_call>")
+    reply = Chat(model).reply(MESSAGES[1:2], TOOLS, "auto", budget=180, seed=4)
+    assert (reply.thinking, reply.text) == ("or <tool_call>?", "Now.")
+    assert [call.name for call in reply.calls] == ["read"]
+
+
+def test_several_calls_come_only_where_they_are_wanted(fast: Runtime) -> None:
+    text = 'A<tool_call>{"name": "read", "arguments": {"path": "x"}}</tool_call>'
+    for parallel, count in ((False, 1), (True, 2)):
+        model: Any = _Scripted(fast, None, text + "\n" + text[1:])
+        reply = Chat(model).reply(MESSAGES[1:2], TOOLS, "auto", budget=170, seed=4, parallel=parallel)
+        assert [call.arguments for call in reply.calls][:count] == ['{"path": "x"}'] * count
+        assert len(reply.calls) == 1 or parallel
 
 
 def test_a_required_call_keeps_its_contract_in_every_kind_of_dialect(fast: Runtime) -> None:

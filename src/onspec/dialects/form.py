@@ -42,7 +42,7 @@ class Form:
         free: Whether a custom tool's text stands as the body itself, in place of JSON.
         name: The dialect's name, "" while the form belongs to a family only.
         think: What opens and closes reasoning, or None.
-        others: Further forms that models of the dialect write, with the same trigger.
+        others: Further forms that models of the dialect write.
     """
 
     style: Style

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import takewhile
 
@@ -712,12 +712,12 @@ class Tagged:
             call_open = "{name}" + name
         end, close = (call_close, close) if open_ else ("", call_close)
         repeat: Repeat = "block" if self.wrapper_each or not open_ else "call"
-        return (
-            Form(
-                "tags", trigger, lead=lead, call=call_open, end=end, close=close, repeat=repeat, tag=tag,
-                tag_end=tag_end, framed=self.newline_frame, cdata=self.cdata,
-            ),
+        form = Form(
+            "tags", trigger, lead=lead, call=call_open, end=end, close=close, repeat=repeat, tag=tag, tag_end=tag_end,
+            framed=self.newline_frame, cdata=self.cdata,
         )  # fmt: skip
+        others = [word for word in self.exact_wrapper if word != trigger]
+        return form, *(replace(form, trigger=word, close=word.replace("<", "</", 1)) for word in others)
 
     def write_calls(self, calls: tuple[Call, ...], tools: Toolset) -> str:
         open_, close, call_open, call_close, _ = self.write

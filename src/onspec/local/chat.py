@@ -20,7 +20,7 @@ from onspec.grammar.rules import PYTHON_SPACING
 from onspec.local.live import ArgumentsPiece, CallBegun, LiveCall
 from onspec.local.runtime import Runtime
 from onspec.local.speech import Speech, speech_of
-from onspec.local.turn import Gate, Piece, Turn, gate_of
+from onspec.local.turn import Gate, Piece, Turn, closing_gate, gate_of
 from onspec.message import Call, Message, Text, Thinking
 from onspec.receive import Receiver
 
@@ -71,6 +71,7 @@ class _Asked:
     parallel: bool
     constrain: bool
     cancelled: Callable[[], bool]
+    opened: bool = False
     calls: list[Call] = field(default_factory=list)
     live: dict[int, LiveCall] = field(default_factory=dict)
 
@@ -150,7 +151,10 @@ class Chat:
         if choice not in ("auto", "none") and not asked.tools:
             raise InputError("a call is required, but there is no tool")
         with self._lock:
-            prompt = self._runtime.prompt(self.speech.prompt(messages, asked.tools))
+            told = self.speech.prompt(messages, asked.tools)
+            think = form_of(self.speech.dialect).think
+            asked.opened = think is not None and told.rstrip().endswith(think[0])
+            prompt = self._runtime.prompt(told)
             if len(prompt) + budget > self._runtime.capacity:
                 raise LimitError(
                     f"the conversation has {len(prompt)} tokens; with a budget of {budget} it does not fit the "
@@ -165,7 +169,7 @@ class Chat:
     # --- one turn ---
 
     def _turn(self, turn: Turn, asked: _Asked, prompt_tokens: int) -> Iterator[Event]:
-        receiver = Receiver(asked.tools, self.speech.dialect, thinking="closed")
+        receiver = Receiver(asked.tools, self.speech.dialect, thinking="open" if asked.opened else "closed")
         pieces = self._pieces(turn, asked)
         for piece in pieces:
             yield from self._told(piece, receiver, asked)
@@ -199,7 +203,13 @@ class Chat:
             return
         required = asked.choice not in ("auto", "none")
         grammar = self._grammar(asked, asked.choice if required else "required")
-        gate = gate_of(grammar, self._openers(asked.tools))
+        think = form_of(self.speech.dialect).think if grammar.dialect != "harmony" else None
+        gate = gate_of(grammar, self._openers(asked.tools), think, asked.opened)
+        if required and asked.opened and think is not None:
+            yield from turn.free(closing_gate(think[1]))
+            if turn.spoken.end != "whole":
+                return
+            yield Piece(turn.opening)
         for _ in range(MOST_BLOCKS):
             if required:
                 yield from self._required(turn, grammar)
@@ -211,6 +221,7 @@ class Chat:
             if turn.spoken.end != "whole" or not asked.parallel:
                 return
             required = False
+            gate = gate_of(grammar, self._openers(asked.tools), None, False)
 
     def _grammar(self, asked: _Asked, choice: str) -> Grammar:
         return build(
@@ -234,7 +245,7 @@ class Chat:
 
     def _called(self, turn: Turn, grammar: Grammar, gate: Gate) -> Iterator[Piece]:
         """The rest of a call that the model has begun."""
-        begun, opening = gate(turn.spoken.text.decode("utf-8", "replace")) or "", turn.opening
+        begun, opening = gate(turn.said) or "", turn.opening
         matcher = self._runtime.vocabulary.matcher(_inside(grammar))
         if begun and not matcher.consume_all(self._runtime.tokenize(begun, special=True)):
             # The last token wrote more than the trigger, and what no call begins with: that is taken back.

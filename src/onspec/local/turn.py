@@ -93,6 +93,7 @@ class Turn:
         self._cancelled = cancelled
         self.spoken = Spoken()
         self.opening = b""
+        self._since = 0
         self._block = 0
         self._tokens: list[int] = []
         self._pending: list[int] = []
@@ -102,7 +103,7 @@ class Turn:
         """Text until the model ends its reply, the budget runs out, or `gate` says that a call has begun. The token
         with which it begins is not given out: it is in `opening`.
         """
-        started = time.perf_counter()
+        started, self._since = time.perf_counter(), len(self.spoken.text)
         self.spoken.end = "length"
         while len(self._tokens) < self._budget:
             if self._cancelled():
@@ -114,11 +115,16 @@ class Turn:
                 self.spoken.end = "stopped"
                 break
             piece = self._take([token])
-            if gate is not None and gate(self.spoken.text.decode("utf-8", "replace")) is not None:
+            if gate is not None and gate(self.said) is not None:
                 self.opening, self.spoken.end = piece.text, "whole"
                 break
             yield piece
         self.spoken.seconds += time.perf_counter() - started
+
+    @property
+    def said(self) -> str:
+        """What was written since it last began to speak freely."""
+        return self.spoken.text[self._since :].decode("utf-8", "replace")
 
     def put(self, text: str) -> Piece:
         """Write `text` without asking the model."""
@@ -209,17 +215,28 @@ def _pick(weights: NDArray[np.float64], total: float, rng: np.random.Generator) 
     return place
 
 
-def gate_of(grammar: Grammar, openers: Sequence[str]) -> Gate:
+def closing_gate(closer: str) -> Gate:
+    """A gate that opens when reasoning is closed."""
+    return lambda text: "" if closer in text else None
+
+
+def gate_of(grammar: Grammar, openers: Sequence[str], think: tuple[str, str] | None, opened: bool) -> Gate:
     """The gate of a dialect: where a call has begun in a turn.
 
     Args:
         grammar: Says which trigger switches calls on, if one does.
         openers: In a dialect without one: what a call begins with, anywhere where that is a tag, else at the start of a
             message that is nothing but calls.
+        think: What opens and closes reasoning, in which nothing is a call; None where the dialect has none.
+        opened: Whether the prompt has opened it.
     """
     trigger = grammar.trigger
 
     def gate(text: str) -> str | None:
+        if think is not None and (opened or text.lstrip().startswith(think[0])):
+            _, closed, text = text.partition(think[1])
+            if not closed:
+                return None
         if grammar.dialect == "harmony":
             message = text.rpartition("<|start|>assistant")[2]
             header, body, _ = message.partition("<|message|>")
