@@ -6,13 +6,14 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 READY := $(VENV)/.ready
 PEERS := $(VENV)/.peers
 
-.PHONY: help demo test agents test-agents check bench scoreboard docs fuzz clean
+.PHONY: help demo test agents test-agents test-runtimes check bench scoreboard docs fuzz clean
 
 help:
 	@echo 'make demo        set up, then run the main job on bundled data, offline'
 	@echo 'make test        set up, then run every test'
 	@echo 'make agents      install those agents only'
 	@echo 'make test-agents real coding agents from npm behind the gateway (needs node; 1.5 GB)'
+	@echo 'make test-runtimes  the runtimes of local models, with transformers and llama-cpp-python (compiled: ten minutes)'
 	@echo 'make check       linters, types, layers'
 	@echo 'make bench       measure speed and memory against peers'
 	@echo 'make scoreboard  judge peers on the case file and mutants; writes docs/scoreboard.md'
@@ -48,6 +49,15 @@ agents: $(READY)
 
 test-agents: agents
 	ONSPEC_AGENTS=$(AGENTS) $(BIN)/python -m pytest tests/agents $(PYTEST_ARGS)
+
+RUNTIMES ?= $(HOME)/.cache/onspec-runtimes
+
+# Its own environment, so that neither torch nor a compiled llama.cpp gets into .venv.
+test-runtimes:
+	$(PYTHON) -m venv $(RUNTIMES)
+	$(RUNTIMES)/bin/python -m pip install --quiet --upgrade 'pip>=25.1'
+	CMAKE_ARGS=-DGGML_NATIVE=OFF $(RUNTIMES)/bin/python -m pip install --quiet --constraint constraints.txt --editable '.[local]' pytest hypothesis --group runtimes
+	$(RUNTIMES)/bin/python -m pytest tests/local/test_runtime.py -p no:cacheprovider $(PYTEST_ARGS)
 
 check: $(READY)
 	$(BIN)/ruff check .

@@ -1,8 +1,9 @@
 """What is measured about a model: free against constrained, estimates against brute force, the cost of a bad history.
 
-    python benchmarks/pressure.py [--json FILE] [--samples 30] [--draws 20000]
+    python benchmarks/pressure.py [PART ...] [--json FILE] [--samples 30] [--draws 20000] [--calls 1000]
 
-Needs `onspec[local]` and the model `smollm2` (`onspec model add smollm2`). Takes about fifteen minutes on one core.
+Needs `onspec[local]` and the model `smollm2` (`onspec model add smollm2`). How long each part takes stands with its
+results in `docs/pressure.md`.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ import argparse
 import json
 import math
 import time
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,15 +26,18 @@ from onspec.grammar.build import build
 from onspec.grammar.exact import Options
 from onspec.grammar.llguidance import Matcher
 from onspec.grammar.rules import PYTHON_SPACING
+from onspec.local.arms import without_thinking
 from onspec.local.chat import block_of
 from onspec.local.closeout import Closeout
 from onspec.local.demo import is_valid, sampled
 from onspec.local.history import FLAT_TOOLS, TASKS, TOOLS, messages, reading, wanted
+from onspec.local.llama_state import idle_cores
 from onspec.local.models import open_model
 from onspec.local.pressure import Meter
 from onspec.local.prompt import render
 from onspec.local.runtime import Runtime, softmax
 from onspec.local.sample import constrained
+from onspec.message import Message, Text, Thinking
 
 _FORM = Options(spacing=PYTHON_SPACING, spellings=False)
 
@@ -295,9 +300,26 @@ def sampled_key(runtime: Runtime, prompt: list[int], start: bytes, draws: int) -
     return commas / draws
 
 
+def thought(history: list[Message]) -> list[Message]:
+    """The same history with what was said before each earlier call as thinking."""
+    out = []
+    for message in history[:-1]:
+        parts = message.parts
+        if message.role == "assistant":
+            parts = tuple(Thinking(part.text) if isinstance(part, Text) else part for part in parts)
+        out.append(replace(message, parts=parts))
+    return [*out, history[-1]]
+
+
 def histories(runtime: Runtime) -> list[dict[str, Any]]:
-    """The chance of an invented key after the new text, and what one bad call in the history does to it, for the
-    nested and the flat edit tool: means over the tasks."""
+    """The chance of an invented key after the new text: for the nested and the flat edit tool, after a clean history,
+    one with a failed call and one with an invented key in a call that went through, with what the model said before its
+    calls as text, as thinking that is kept, and as thinking that is stripped: mean over the tasks, and each of them."""
+    arms: tuple[tuple[str, Callable[[list[Message]], Sequence[Message]]], ...] = (
+        ("said", lambda history: history),
+        ("thinking kept", thought),
+        ("thinking stripped", lambda history: without_thinking(thought(history))),
+    )
     out = []
     for shape, tools, flat in (("nested", TOOLS, False), ("flat", FLAT_TOOLS, True)):
         meter = Meter(runtime, tools)
@@ -306,48 +328,82 @@ def histories(runtime: Runtime) -> list[dict[str, Any]]:
             ("one failed call", {"failed": True}),
             ("an invented key", {"invented": True}),
         ):
-            chances = []
-            for task in TASKS:
-                prompt = runtime.prompt(render(messages(task, flat=flat, **form), tools))
-                call = wanted(task, flat=flat)
-                start = call[: call.rindex('"}}' if flat else '"}]}}')].encode()
-                chances.append(meter.key_chance(prompt, start).invented)
-            out.append({"shape": shape, "history": name, "invented key": round(float(np.mean(chances)), 4)})
-            print(json.dumps(out[-1]), flush=True)
+            for arm, change in arms:
+                chances = []
+                for task in TASKS:
+                    prompt = runtime.prompt(render(change(messages(task, flat=flat, **form)), tools))
+                    call = wanted(task, flat=flat)
+                    start = call[: call.rindex('"}}' if flat else '"}]}}')].encode()
+                    chances.append(meter.key_chance(prompt, start))
+                keys: dict[str, float] = {}
+                for chance in chances:
+                    for key, share in chance.keys:
+                        keys[key] = keys.get(key, 0.0) + share / len(chances)
+                row = {
+                    "shape": shape,
+                    "history": name,
+                    "thinking": arm,
+                    "invented key": round(float(np.mean([chance.invented for chance in chances])), 4),
+                    "legal close": round(float(np.mean([chance.close for chance in chances])), 4),
+                    "by task": [round(chance.invented, 4) for chance in chances],
+                    "likeliest": {key: round(keys[key], 4) for key in sorted(keys, key=lambda key: -keys[key])[:4]},
+                }
+                out.append(row)
+                print(json.dumps(row), flush=True)
     return out
 
 
 def long_history(runtime: Runtime) -> dict[str, Any]:
-    """Seconds for one measurement after a history of about 3,000 tokens, and again with the history at hand."""
+    """Seconds that the chance of an invented key after a history of 3,000 tokens takes, and all measurements of the
+    call; each with the history to read, and the latter again with it at hand."""
     meter = Meter(runtime, TOOLS)
     text = render(messages(TASKS[0]), TOOLS)
     filler = text.split("<|im_start|>user", 1)[1]
     while len(runtime.tokenize(text, special=True)) < 2900:
         text = text.replace("<|im_start|>user", f"<|im_start|>user{filler[:2000]}<|im_end|>\n<|im_start|>user", 1)
     prompt = runtime.tokenize(text, special=True)[-3000:]
-    out: dict[str, Any] = {"tokens": len(prompt)}
-    for name in ("first", "again"):
+    call = wanted(TASKS[0])
+    inside = call[: call.rindex('"}]}}')].encode()
+    out: dict[str, Any] = {"tokens": len(prompt), "idle cores": idle_cores()}
+    for name, read in (("invented key", True), ("all of the call", True), ("all of the call, again", False)):
+        if read:
+            runtime.rewind(0)
         clock, cpu = time.perf_counter(), time.process_time()
-        meter.measure(prompt, wanted(TASKS[0]))
+        if name == "invented key":
+            meter.key_chance(prompt, inside)
+        else:
+            meter.measure(prompt, call)
         out[name] = {"wall s": round(time.perf_counter() - clock, 1), "cpu s": round(time.process_time() - cpu, 1)}
     return out
 
 
+PARTS: dict[str, Callable[[Runtime, argparse.Namespace], Any]] = {
+    "validity": lambda runtime, options: validity(runtime, options.samples),
+    "histories": lambda runtime, options: histories(runtime),
+    "long history": lambda runtime, options: long_history(runtime),
+    "agreement": lambda runtime, options: agreement(runtime, options.draws),
+    "budgets": lambda runtime, options: budgets(runtime, options.calls),
+}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("parts", nargs="*", choices=[*PARTS, []], default=list(PARTS), help="which parts; all of them")
+    parser.add_argument("--model", default="smollm2", help="a model by name, or a GGUF file")
     parser.add_argument("--json", type=Path, help="also write the figures here")
     parser.add_argument("--samples", type=int, default=30)
     parser.add_argument("--draws", type=int, default=20_000)
+    parser.add_argument("--calls", type=int, default=1_000)
     options = parser.parse_args()
-    runtime = open_model("smollm2")
-    found: dict[str, Any] = {"model": runtime.card.name, "validity": validity(runtime, options.samples)}
-    print(json.dumps(found), flush=True)
-    found["histories"] = histories(runtime)
-    found["agreement"] = agreement(runtime, options.draws)
-    found["long history"] = long_history(runtime)
-    print(json.dumps(found["long history"]))
-    if options.json:
-        options.json.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    runtime = open_model(options.model, capacity=8192)
+    found: dict[str, Any] = {"model": runtime.card.name, "seconds": {}}
+    for name in options.parts:
+        clock = time.perf_counter()
+        found[name] = PARTS[name](runtime, options)
+        found["seconds"][name] = round(time.perf_counter() - clock)
+        print(json.dumps({name: found[name], "seconds": found["seconds"][name]}), flush=True)
+        if options.json:
+            options.json.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ import pytest
 from onspec.local.runtime import Runtime
 from tests.local.tiny import write_tiny
 
-RUNTIMES = {"xllamacpp": "xllamacpp", "llama_cpp": "llama_cpp", "gguf": "gguf"}
+RUNTIMES = {"xllamacpp": "xllamacpp", "llama_cpp": "llama_cpp", "gguf": "gguf", "transformers": "torch"}
 
 
 @pytest.fixture(scope="session")
