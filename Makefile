@@ -12,7 +12,7 @@ help:
 	@echo 'make demo        set up, then run the main job on bundled data, offline'
 	@echo 'make test        set up, then run every test'
 	@echo 'make agents      install those agents only'
-	@echo 'make test-agents real coding agents from npm behind the gateway (needs node; 1.5 GB)'
+	@echo 'make test-agents real coding agents from npm behind the gateway (needs node; 2.5 GB)'
 	@echo 'make check       linters, types, layers'
 	@echo 'make bench       measure speed and memory against peers'
 	@echo 'make scoreboard  judge peers on the case file and mutants; writes docs/scoreboard.md'
