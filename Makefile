@@ -46,6 +46,7 @@ AGENTS ?= $(HOME)/.cache/onspec-agents
 agents: $(READY)
 	$(BIN)/python tests/agents/install.py $(AGENTS)
 
+test-agents: PYTEST_ARGS ?= -n 2
 test-agents: agents
 	ONSPEC_AGENTS=$(AGENTS) $(BIN)/python -m pytest tests/agents $(PYTEST_ARGS)
 

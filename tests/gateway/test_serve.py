@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import socket
 import subprocess
 import sys
@@ -28,3 +29,18 @@ def test_a_taken_port_is_told_in_one_line(tmp_path: Path, script: bool) -> None:
         )
     assert found.returncode == 2
     assert (found.stdout, found.stderr) == ("", f"onspec: cannot listen on 127.0.0.1:{port}: address already in use\n")
+
+
+@pytest.mark.parametrize("script", [False, True])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_being_stopped_is_no_fault(tmp_path: Path, script: bool, number: int) -> None:
+    """Exit status 0, and one line on standard output: where it listens."""
+    (tmp_path / "script.json").write_text('{"turns": []}')
+    what = ["--script", "script.json"] if script else ["--upstream", "http://127.0.0.1:9"]
+    command = [sys.executable, "-m", "onspec", "serve", *what, "--port", "0"]
+    running = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert running.stdout is not None
+    assert "http://127.0.0.1:" in running.stdout.readline()
+    running.send_signal(number)
+    assert running.communicate(timeout=30) == ("", "")
+    assert running.returncode == 0

@@ -92,6 +92,7 @@ class Server(uvicorn.Server):
             await super().shutdown(sockets)
         finally:
             ending.cancel()
+        self._captured_signals.clear()  # being stopped is how it ends well; uvicorn would raise the signal once more
 
 
 def unheard(host: str, port: int, fault: OSError) -> InputError:
