@@ -12,7 +12,7 @@ help:
 	@echo 'make demo        set up, then run the main job on bundled data, offline'
 	@echo 'make test        set up, then run every test'
 	@echo 'make agents      install those agents only'
-	@echo 'make test-agents real coding agents from npm behind the gateway (needs node; 1.5 GB)'
+	@echo 'make test-agents real coding agents from npm behind the gateway (needs node; 2.5 GB)'
 	@echo 'make test-runtimes  the runtimes of local models, with transformers and llama-cpp-python (compiled: ten minutes)'
 	@echo 'make check       linters, types, layers'
 	@echo 'make bench       measure speed and memory against peers'
@@ -47,6 +47,7 @@ AGENTS ?= $(HOME)/.cache/onspec-agents
 agents: $(READY)
 	$(BIN)/python tests/agents/install.py $(AGENTS)
 
+test-agents: PYTEST_ARGS ?= -n 2
 test-agents: agents
 	ONSPEC_AGENTS=$(AGENTS) $(BIN)/python -m pytest tests/agents $(PYTEST_ARGS)
 

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from onspec.providers.script import Block
 
 BEFORE = "def add(a, b):\n    return a - b\n\n\ndef mul(a, b):\n    return a * b\n"
@@ -35,6 +37,7 @@ class Agent:
         list_field: The argument that holds a list of edits, or "".
         flat: What stands for a value in another type, for tools that take no list.
         aliases: Other names for its arguments.
+        plays: The cases it plays, all where empty; a slow one plays those that tell most.
     """
 
     name: str
@@ -48,6 +51,7 @@ class Agent:
     aliases: dict[str, str] = field(default_factory=dict)
     env: dict[str, str] = field(default_factory=dict)
     model: str = "fake-model"
+    plays: tuple[str, ...] = ()
 
     def good(self) -> str:
         """The edit as it should be."""
@@ -248,6 +252,99 @@ def _claude_code() -> Agent:
     )
 
 
+def _qwen(kind: str) -> Agent:
+    def setup(home: Path, repo: Path, base: str) -> None:
+        folder = home / ".qwen"
+        folder.mkdir(parents=True)
+        off = {"telemetry": {"enabled": False}, "privacy": {"usageStatisticsEnabled": False}}
+        (folder / "settings.json").write_text(json.dumps({**off, "general": {"enableAutoUpdate": False}}))
+
+    return Agent(
+        f"qwen-{kind}",
+        {"openai": "chat", "anthropic": "anthropic", "openai-responses": "responses"}[kind],
+        ("{ROOT}/qwen/node_modules/.bin/qwen", "--auth-type", kind, "-m", "fake-model", "-y", "-p", PROMPT),
+        setup,
+        ("read_file", {"file_path": "{REPO}/calc.py"}),
+        ("edit", {"file_path": "{REPO}/calc.py", "old_string": OLD, "new_string": NEW}),
+        flat={"replace_all": "false"},
+        aliases={"file_path": "path", "old_string": "oldText", "new_string": "newText"},
+        env={
+            "OPENAI_API_KEY": "k",
+            "OPENAI_BASE_URL": "{BASE}/v1",
+            "OPENAI_MODEL": "fake-model",
+            "ANTHROPIC_API_KEY": "k",
+            "ANTHROPIC_BASE_URL": "{BASE}",
+            "ANTHROPIC_MODEL": "fake-model",
+        },
+        plays=("c", "e", "g", "wrapped e"),
+    )
+
+
+def _opencode(kind: str) -> Agent:
+    package = {"anthropic": "anthropic", "chat": "openai-compatible", "responses": "openai"}[kind]
+
+    def setup(home: Path, repo: Path, base: str) -> None:
+        folder = home / ".config" / "opencode"
+        folder.mkdir(parents=True)
+        model = {"name": "fake", "tool_call": True, "limit": {"context": 200_000, "output": 8192}}
+        provider = {
+            "npm": f"@ai-sdk/{package}",
+            "name": "fake",
+            "options": {"baseURL": f"{base}/v1", "apiKey": "k"},
+            "models": {"fake-model": model},
+        }
+        settings = {
+            "autoupdate": False,
+            "share": "disabled",
+            "model": "fake/fake-model",
+            "small_model": "fake/fake-model",
+            "enabled_providers": ["fake"],
+            "permission": {"*": "allow"},
+            "provider": {"fake": provider},
+        }
+        (folder / "opencode.json").write_text(json.dumps(settings))
+
+    off = ("MODELS_FETCH", "AUTOUPDATE", "LSP_DOWNLOAD", "DEFAULT_PLUGINS", "CLAUDE_CODE")
+    return Agent(
+        f"opencode-{kind}",
+        kind,
+        ("{ROOT}/opencode/node_modules/.bin/opencode", "run", "--pure", "--format", "json", PROMPT),
+        setup,
+        ("read", {"filePath": "{REPO}/calc.py"}),
+        ("edit", {"filePath": "{REPO}/calc.py", "oldString": OLD, "newString": NEW}),
+        flat={"replaceAll": "false"},
+        aliases={"filePath": "file_path", "oldString": "old_string", "newString": "new_string"},
+        env={f"OPENCODE_DISABLE_{name}": "1" for name in off},
+        plays=("d", "e", "wrapped e") if kind == "anthropic" else ("e",) if kind == "chat" else ("c",),
+    )
+
+
+def _cline(kind: str) -> Agent:
+    provider, model = {"anthropic": ("anthropic", "claude-opus-4-6"), "chat": ("openai-compatible", "fake-model")}[kind]
+
+    def setup(home: Path, repo: Path, base: str) -> None:
+        folder = home / ".cline" / "data" / "settings"
+        folder.mkdir(parents=True)
+        settings = {"provider": provider, "apiKey": "k", "model": model, "baseUrl": f"{base}/v1"}
+        entry = {"settings": settings, "updatedAt": "2026-01-01T00:00:00.000Z", "tokenSource": "manual"}
+        written = {"version": 1, "lastUsedProvider": provider, "modes": {}, "providers": {provider: entry}}
+        (folder / "providers.json").write_text(json.dumps(written))
+
+    return Agent(
+        f"cline-{kind}",
+        kind,
+        ("{ROOT}/cline/node_modules/.bin/cline", "--json", "--auto-approve", "true", "-t", "60", PROMPT),
+        setup,
+        ("read_files", {"files": [{"path": "{REPO}/calc.py"}]}),
+        ("editor", {"path": "{REPO}/calc.py", "old_text": OLD, "new_text": NEW}),
+        aliases={"path": "file_path", "old_text": "old_string", "new_text": "new_string"},
+        # Without a hub of its own it leaves no process behind.
+        env={"CLINE_TELEMETRY_DISABLED": "1", "CLINE_SESSION_BACKEND_MODE": "local"},
+        model=model,
+        plays=("b", "d", "e", "wrapped e"),
+    )
+
+
 FLEET = (
     _pi("anthropic-messages", "pi0803"),
     *(_pi(api, "pi") for api in ("anthropic-messages", "openai-completions", "openai-responses")),
@@ -256,7 +353,20 @@ FLEET = (
     _continue("openai"),
     *(_ai_sdk(kind) for kind in ("anthropic", "chat", "responses")),
     _claude_code(),
+    *(_qwen(kind) for kind in ("openai", "anthropic", "openai-responses")),
+    *(_opencode(kind) for kind in ("anthropic", "chat", "responses")),
+    *(_cline(kind) for kind in ("anthropic", "chat")),
 )
+
+
+def playing(*cases: str) -> list[Any]:
+    """Each agent with each of these cases that it plays, for pytest."""
+    return [
+        pytest.param(agent, case, id=f"{agent.name}-{case}")
+        for agent in FLEET
+        for case in cases
+        if not agent.plays or case in agent.plays
+    ]
 
 
 @dataclass(frozen=True)

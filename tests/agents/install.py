@@ -22,6 +22,9 @@ PACKAGES = {
         *("@ai-sdk/openai-compatible@3.0.92", "zod@4.6.7"),
     ),
     "claude": ("@anthropic-ai/claude-code@2.1.332",),
+    "qwen": ("@qwen-code/qwen-code@0.24.4",),
+    "opencode": ("opencode-ai@1.18.33",),
+    "cline": ("cline@3.0.65",),
 }
 
 

@@ -14,12 +14,11 @@ import pytest
 
 from onspec.gateway.config import Rules
 from onspec.providers.script import Block, Turn
-from tests.agents.fleet import AFTER, BEFORE, FLEET, Agent, filled, make_repo, run
+from tests.agents.fleet import AFTER, BEFORE, Agent, filled, make_repo, playing, run
 from tests.gateway.rig import Rig, rig
 
 ROOT = os.environ.get("ONSPEC_AGENTS")
 pytestmark = pytest.mark.skipif(ROOT is None, reason="ONSPEC_AGENTS is not set")
-NAMES = [agent.name for agent in FLEET]
 MENDED = ("a", "b", "c", "d", "e2")
 ASKED_AGAIN = ("e", "f", "m")
 
@@ -43,7 +42,7 @@ def block(agent: Agent, repo: Path, case: str) -> Block:
 
 def play(agent: Agent, tmp_path: Path, bad: Turn, rules: Rules) -> tuple[str, Rig, str]:
     """Run an agent through a gateway against these turns; returns the file as it is then."""
-    repo = tmp_path / "repo"
+    repo = make_repo(tmp_path / "repo")
     assert ROOT is not None
     with rig([], rules) as r:
         r.provider.script = replace(r.provider.script, turns=tuple(turns(agent, repo, bad)), every=False)
@@ -52,15 +51,7 @@ def play(agent: Agent, tmp_path: Path, bad: Turn, rules: Rules) -> tuple[str, Ri
     return found.text, r, found.output
 
 
-@pytest.fixture(params=FLEET, ids=NAMES)
-def agent(request: pytest.FixtureRequest, tmp_path: Path) -> Agent:
-    """Each agent, with a repository made."""
-    make_repo(tmp_path / "repo")
-    found: Agent = request.param
-    return found
-
-
-@pytest.mark.parametrize("case", MENDED)
+@pytest.mark.parametrize(("agent", "case"), playing(*MENDED))
 def test_a_call_that_can_be_mended_lands(agent: Agent, tmp_path: Path, case: str) -> None:
     """Right, extra key, stringified, aliased, brackets missing: the edit lands in one go."""
     text, r, output = play(
@@ -71,7 +62,7 @@ def test_a_call_that_can_be_mended_lands(agent: Agent, tmp_path: Path, case: str
     assert outcome in (("accepted",) if case == "a" else ("repaired", "accepted") if case == "b" else ("repaired",))
 
 
-@pytest.mark.parametrize("case", ASKED_AGAIN)
+@pytest.mark.parametrize(("agent", "case"), playing(*ASKED_AGAIN))
 def test_a_call_that_cannot_be_mended_lands_at_the_next_try(agent: Agent, tmp_path: Path, case: str) -> None:
     """Cut inside a string, half a surrogate pair, out of tokens: the gateway asks again and the edit lands."""
     stop = "max_tokens" if case == "m" else None
@@ -82,14 +73,14 @@ def test_a_call_that_cannot_be_mended_lands_at_the_next_try(agent: Agent, tmp_pa
     assert text == AFTER, output
 
 
-@pytest.mark.parametrize("hold", ["value", "call"])
+@pytest.mark.parametrize(("agent", "hold"), playing("value", "call"))
 def test_a_cut_call_never_damages_a_file(agent: Agent, tmp_path: Path, hold: str) -> None:
     """Without asking again: the file is as it was, or mended by the agent's own next try; never cut."""
     text, _, output = play(agent, tmp_path, Turn((block(agent, tmp_path / "repo", "e"),)), Rules(hold=hold))  # type: ignore[arg-type]
     assert text in (BEFORE, AFTER), output
 
 
-@pytest.mark.parametrize("wire", ["one_delta", "keepalives"])
+@pytest.mark.parametrize(("agent", "wire"), playing("one_delta", "keepalives"))
 def test_other_wires(agent: Agent, tmp_path: Path, wire: str) -> None:
     """All arguments in one piece, comments before the first event: the edit lands."""
     found = block(agent, tmp_path / "repo", "b")
@@ -98,7 +89,7 @@ def test_other_wires(agent: Agent, tmp_path: Path, wire: str) -> None:
     assert text == AFTER, output
 
 
-@pytest.mark.parametrize("wire", ["overloaded", "cut"])
+@pytest.mark.parametrize(("agent", "wire"), playing("overloaded", "cut"))
 def test_faults_of_the_provider(agent: Agent, tmp_path: Path, wire: str) -> None:
     """An error status, or a stream cut inside a call: the agent tries again or gives up; the file is never damaged."""
     error = {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}

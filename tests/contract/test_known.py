@@ -54,7 +54,8 @@ def test_a_bare_name_is_enough_where_it_is_the_only_one() -> None:
         ("edit", "several.*pi/edit"),
         ("pi/edti", "nearest: .*pi/edit"),
         ("claude-code/edit", "nearest: .*claude-code/Edit"),
-        ("zzzzzzzzzzzzzzzz", "known: "),
+        ("zzzzzzzzzzzzzzzz", "names are HARNESS/TOOL"),
+        ("pi/zzzzzzzzzzzzzz", "pi has pi/bash"),
         ("", "no known tool"),
     ],
 )

@@ -76,7 +76,7 @@ def test_any_other_text_passes_with_a_word(api: str, stream: bool, hold: Any) ->
     assert inputs(api, answer, stream) == [BAD]
     told = answer.text if stream else answer.headers["x-onspec-refused"]
     assert "apply_patch" in told
-    assert "the text ends before its grammar does" in told
+    assert f"the text ends before its grammar does (at {PLACE})" in told
     assert (record.outcome, record.codes) == ("refused", ("off_grammar",))
 
 

@@ -19,6 +19,7 @@ import h2.events
 import httpx2
 import pytest
 
+from onspec.errors import InputError
 from onspec.gateway.config import Config, Upstream
 from onspec.gateway.upstream import Client, UpstreamError, split
 from onspec.providers.script import Script
@@ -229,6 +230,30 @@ def test_answers_of_every_kind(answer: bytes, status: int, body: bytes) -> None:
 def test_addresses(url: str, origin: Any, target: str) -> None:
     """An address is split into its origin and its target."""
     assert split(url) == (origin, target)
+
+
+ADDRESSES = [
+    ("https://a", "/v1/messages?x=/v1/", "https://a/v1/messages?x=/v1/"),
+    ("https://a/", "/v1/messages", "https://a/v1/messages"),
+    ("https://a/v1", "/v1/messages", "https://a/v1/messages"),
+    ("https://a/v1/", "/v1/chat/completions", "https://a/v1/chat/completions"),
+    ("https://a/v1", "/chat/completions", "https://a/v1/chat/completions"),
+    ("https://a/api/v1", "/v1/responses", "https://a/api/v1/responses"),
+    ("https://a/v1", "/v1beta/models", "https://a/v1/v1beta/models"),
+]
+
+
+@pytest.mark.parametrize(("url", "target", "address"), ADDRESSES)
+def test_the_version_in_address_and_path_is_meant_once(url: str, target: str, address: str) -> None:
+    """Whether or not the operator writes the `/v1` that the client sends."""
+    assert Upstream(url).address(target) == address
+
+
+@pytest.mark.parametrize("path", ["/v1/messages", "/v1/chat/completions/", "/responses"])
+def test_an_upstream_is_no_path_of_an_api(path: str) -> None:
+    """Clients add it; twice it would lead nowhere."""
+    with pytest.raises(InputError, match="clients add that"):
+        Config(upstreams=(Upstream("https://a" + path),)).checked()
 
 
 def test_a_route_is_taken_off() -> None:

@@ -115,7 +115,59 @@ def test_opencode_and_continue(tmp_path: Path) -> None:
     assert re.findall(r"apiBase: (\S+)", written) == [f"{GATEWAY}/to/continue-1/", f"{GATEWAY}/to/continue-2/"]
     assert {routes(pointed.upstreams)[f"/to/continue-{number}"] for number in (1, 2)} == {"http://a/v1", "http://b/v1"}
     assert point(setting(tmp_path, "cn")).notes
-    assert point(setting(tmp_path, "cline")).notes
+
+
+def test_names_that_are_taken(tmp_path: Path) -> None:
+    """A provider called like one that is there, but at another address, gets a route of its own."""
+    own = tmp_path / "home" / ".pi" / "agent"
+    own.mkdir(parents=True)
+    providers = {"anthropic": {"baseUrl": "http://mine"}, "openai": {"baseUrl": "https://api.openai.com/v1/"}}
+    (own / "models.json").write_text(json.dumps({"providers": providers}))
+    pointed = point(setting(tmp_path, "pi"))
+    written = json.loads((Path(pointed.env["PI_CODING_AGENT_DIR"]) / "models.json").read_text())["providers"]
+    assert written["anthropic"]["baseUrl"] == f"{GATEWAY}/to/anthropic-1"
+    assert written["openai"]["baseUrl"] == f"{GATEWAY}/to/openai"
+    assert routes(pointed.upstreams)["/to/anthropic-1"] == "http://mine"
+    assert routes(pointed.upstreams)["/to/anthropic"] == "https://api.anthropic.com"
+
+
+def test_cline(tmp_path: Path) -> None:
+    """Its file of providers is copied; those that have no address are told of."""
+    file = tmp_path / "home" / ".cline" / "data" / "settings" / "providers.json"
+    file.parent.mkdir(parents=True)
+    given = {"provider": "openai-compatible", "baseUrl": "http://own/v1", "apiKey": "k"}
+    file.write_text(json.dumps({"lastUsedProvider": "openai-compatible", "providers": {"own": {"settings": given}}}))
+    pointed = point(setting(tmp_path, "cline", "-P", "own", "do it", ANTHROPIC_BASE_URL="http://a"))
+    written = json.loads(Path(pointed.env["CLINE_PROVIDER_SETTINGS_PATH"]).read_text())["providers"]
+    assert written["own"]["settings"] == {**given, "baseUrl": f"{GATEWAY}/to/own"}
+    assert routes(pointed.upstreams)["/to/own"] == "http://own/v1"
+    anthropic = written["anthropic"]["settings"]["baseUrl"].removeprefix(GATEWAY)
+    assert routes(pointed.upstreams)[anthropic] == "http://a/v1"
+    assert json.loads(file.read_text())["providers"]["own"]["settings"] == given
+    assert not pointed.notes
+    assert "cline has no base URL" in point(setting(tmp_path, "cline", "-P", "cline")).notes[0]
+
+
+def test_qwen(tmp_path: Path) -> None:
+    """Models of its settings, its `.env` files, its login and its option, in the order in which it reads them."""
+    home = tmp_path / "home" / ".qwen"
+    home.mkdir(parents=True)
+    settings = {
+        "security": {"auth": {"selectedType": "openai", "baseUrl": "http://login/v1"}},
+        "modelProviders": {"openai": [{"id": "m", "baseUrl": "http://model/v1"}, {"id": "n"}]},
+    }
+    (home / "settings.json").write_text(json.dumps(settings))
+    pointed = point(setting(tmp_path, "qwen", "--openai-base-url", "http://word/v1", "-p", "x"))
+    assert pointed.command == ["qwen", f"--openai-base-url={GATEWAY}/to/openai-given", "-p", "x"]
+    assert routes(pointed.upstreams)["/to/openai-given"] == "http://word/v1"
+    assert routes(pointed.upstreams)["/to/openai"] == "http://login/v1"
+    models = json.loads(Path(pointed.env["QWEN_CODE_SYSTEM_SETTINGS_PATH"]).read_text())["modelProviders"]["openai"]
+    assert models == [{"id": "m", "baseUrl": f"{GATEWAY}/to/qwen-1"}, {"id": "n"}]
+    (home / "settings.json").unlink()
+    (home / ".env").write_text('export ANTHROPIC_BASE_URL="http://file"\n')
+    pointed = point(setting(tmp_path, "qwen", OPENAI_BASE_URL="http://env/v1"))
+    assert routes(pointed.upstreams) == {"/to/anthropic": "http://file", "/to/openai": "http://env/v1"}
+    assert "QWEN_CODE_SYSTEM_SETTINGS_PATH" not in pointed.env
 
 
 def test_an_agent_through_the_command(tmp_path: Path) -> None:

@@ -62,4 +62,5 @@ def show(found: Summary, console: Console | None = None) -> None:
     for title, counts in (("Repairs", found.rules), ("Refusals", found.codes), ("Invented keys", found.invented)):
         if counts:
             console.print(f"{title}: " + ", ".join(f"{name} {count}" for name, count in counts.most_common(12)))
-    console.print(f"Asked again {found.tries} times; about {found.saved} output tokens saved.")
+    times = "once" if found.tries == 1 else f"{found.tries} times" if found.tries else "never"
+    console.print(f"Asked again: {times}. Output tokens saved: about {found.saved}.")

@@ -19,7 +19,7 @@ from onspec.gateway import config as settings
 from onspec.gateway.app import Gateway
 from onspec.gateway.config import Config, Upstream
 from onspec.gateway.leak import recover_with
-from onspec.gateway.server import run
+from onspec.gateway.server import run, unheard
 from onspec.providers import script as scripts
 from onspec.providers.scripted import Request, Scripted
 
@@ -104,7 +104,10 @@ def _play(path: Path, port: int, log: Path | None, variables: tuple[str, ...]) -
             raise InputError(f"--var takes NAME=VALUE, not {pair!r}")
         values[name] = value
     provider = Scripted(scripts.load(path, values), port, _logger(log) if log is not None else None)
-    asyncio.run(_until_signal(provider))
+    try:
+        asyncio.run(_until_signal(provider))
+    except OSError as error:
+        raise unheard("127.0.0.1", port, error) from None
 
 
 async def _until_signal(provider: Scripted) -> None:

@@ -49,9 +49,9 @@ def wrap(command: tuple[str, ...], file: Path | None, quiet: bool, **given: Any)
     onspec wrap --retry 2 -- codex exec "fix the tests"
     onspec wrap -- python my_agent.py
 
-    Known agents (Claude Code, Codex, Pi, OpenCode, Qwen Code, Continue) and what is built on the anthropic and openai
-    SDKs are pointed at the gateway by variables and copied settings; their own files stay as they are. The exit status
-    is the agent's. The summary goes to standard error.
+    Known agents (Claude Code, Codex, Pi, OpenCode, Qwen Code, Cline, Continue) and what is built on the anthropic and
+    openai SDKs are pointed at the gateway by variables and copied settings; their own files stay as they are. The exit
+    status is the agent's. The summary goes to standard error.
     """
     program = shutil.which(command[0])
     if program is None:

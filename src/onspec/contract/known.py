@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from difflib import get_close_matches
 from functools import cache
 from importlib.resources import files
@@ -49,8 +50,19 @@ def _only(name: str, table: dict[str, Any]) -> str:
         raise InputError(f"several known tools are called {name!r}: {', '.join(sorted(same))}; write one of these")
     folded = {full.casefold(): full for full in table} | {full.split("/", 1)[1].casefold(): full for full in table}
     near = [folded[one] for one in get_close_matches(name.casefold()[:80], folded, n=3, cutoff=0.5)]
-    listed = f"nearest: {', '.join(dict.fromkeys(near))}" if near else f"known: {', '.join(sorted(table))}"
-    raise InputError(f"no known tool is called {name[:80]!r}; {listed}")
+    raise InputError(f"no known tool is called {name[:80]!r}; {_nearest(name, dict.fromkeys(near), table)}")
+
+
+def _nearest(name: str, near: Iterable[str], table: dict[str, Any]) -> str:
+    """What a name may have meant, in one line."""
+    listed = ", ".join(near)
+    if listed:
+        return f"nearest: {listed}"
+    harnesses = dict.fromkeys(full.split("/", 1)[0] for full in sorted(table))
+    harness = name.split("/", 1)[0].casefold()
+    if harness in harnesses:
+        return f"{harness} has {', '.join(sorted(full for full in table if full.startswith(harness + '/')))}"
+    return f"names are HARNESS/TOOL, such as pi/edit; harnesses: {', '.join(harnesses)}"
 
 
 @cache

@@ -25,8 +25,9 @@ class Setting:
         env: The environment it would have had.
         home: Its user's home folder.
         folder: An empty folder of its own, removed when it ends; settings are copied here, never changed in place.
-        gateway: The gateway's address; "" while the upstreams are still being listed.
         command: Program and arguments.
+        gateway: The gateway's address; "" while the upstreams are still being listed.
+        cwd: Where it starts.
     """
 
     env: Mapping[str, str]
@@ -34,6 +35,7 @@ class Setting:
     folder: Path
     command: tuple[str, ...]
     gateway: str = ""
+    cwd: Path = field(default_factory=Path.cwd)
 
 
 @dataclass(slots=True)
@@ -66,10 +68,13 @@ def point(setting: Setting) -> Pointed:
 
 
 def _behind(setting: Setting, pointed: Pointed, name: str, url: str) -> str:
-    """Put a provider behind the gateway under a name; returns the base URL for the agent."""
-    route = f"/to/{name}"
-    if all(upstream.route != route for upstream in pointed.upstreams):
-        pointed.upstreams.append(Upstream(url.rstrip("/"), route, name, strip=True))
+    """Put a provider behind the gateway under a name, or a like one where that is taken; returns its base URL."""
+    url = url.rstrip("/")
+    known = {upstream.route: upstream.url for upstream in pointed.upstreams}
+    routes = (f"/to/{name}" + (f"-{number}" if number else "") for number in range(len(known) + 1))
+    route = next(route for route in routes if known.get(route, url) == url)
+    if route not in known:
+        pointed.upstreams.append(Upstream(url, route, name, strip=True))
     return setting.gateway + route
 
 
@@ -143,18 +148,113 @@ def _continue(setting: Setting, pointed: Pointed) -> None:
         pointed.command[1:1] = ["--config", str(copy)]
 
 
+def _qwen(setting: Setting, pointed: Pointed) -> None:
+    for name, variable in (("anthropic", "ANTHROPIC_BASE_URL"), ("openai", "OPENAI_BASE_URL")):
+        written = setting.env.get(variable) or _env_file(setting, variable)
+        if written:
+            _behind_instead(pointed, name, written)
+    own = _json(Path(setting.env.get("QWEN_HOME") or setting.home / ".qwen") / "settings.json")
+    here = _json(setting.cwd / ".qwen" / "settings.json")
+    signed = {**_at(own, "security", "auth"), **_at(here, "security", "auth")}
+    if isinstance(signed.get("baseUrl"), str) and not setting.env.get("OPENAI_BASE_URL"):
+        _behind_instead(pointed, "openai", signed["baseUrl"])
+    if "oauth" in str(signed.get("selectedType")):
+        pointed.notes.append(
+            "Qwen Code is signed in by OAuth; it takes that address from its login, not through the gateway"
+        )
+    given = next((place for place, word in enumerate(pointed.command) if word.startswith("--openai-base-url")), None)
+    if given is not None:
+        word, equals, url = pointed.command[given].partition("=")
+        if not equals and given + 1 < len(pointed.command):
+            url = pointed.command.pop(given + 1)
+        pointed.command[given] = f"{word}={_behind(setting, pointed, 'openai-given', url)}"
+    declared = {**_at(own, "modelProviders"), **_at(here, "modelProviders")}
+    count = 0
+    for models in declared.values():
+        for model in models if isinstance(models, list) else []:
+            if isinstance(model, dict) and isinstance(model.get("baseUrl"), str):
+                count += 1
+                model["baseUrl"] = _behind(setting, pointed, f"qwen-{count}", model["baseUrl"])
+    if count:
+        # A file of the system stands above the user's and the project's; what it says else is kept.
+        system = Path(setting.env.get("QWEN_CODE_SYSTEM_SETTINGS_PATH") or "/etc/qwen-code/settings.json")
+        copy = setting.folder / "qwen.json"
+        copy.write_text(json.dumps({**_json(system), "modelProviders": declared}), "utf-8")
+        pointed.env["QWEN_CODE_SYSTEM_SETTINGS_PATH"] = str(copy)
+
+
 def _cline(setting: Setting, pointed: Pointed) -> None:
-    pointed.notes.append("Cline reads its base URL from its own settings only; set it there to the address above")
+    words = dict(zip(pointed.command, pointed.command[1:], strict=False))
+    own = setting.env.get("CLINE_DIR") or words.get("--config") or str(setting.home / ".cline")
+    data = words.get("--data-dir") or setting.env.get("CLINE_DATA_DIR") or str(Path(own) / "data")
+    file = Path(setting.env.get("CLINE_PROVIDER_SETTINGS_PATH") or Path(data) / "settings" / "providers.json")
+    settings = _json(file)
+    providers = settings.setdefault("providers", {})
+    for name, entry in providers.items():
+        given = _at(entry, "settings")
+        if isinstance(given.get("baseUrl"), str) and given["baseUrl"]:
+            given["baseUrl"] = _behind(setting, pointed, name, given["baseUrl"])
+    for name, kind in (("anthropic", "ANTHROPIC"), ("openai-native", "OPENAI")):
+        entry = providers.setdefault(
+            name, {"settings": {"provider": name}, "updatedAt": NEVER, "tokenSource": "manual"}
+        )
+        given = _at(entry, "settings")
+        if given and not given.get("baseUrl"):
+            base = setting.env.get(f"{kind}_BASE_URL", "").rstrip("/")
+            url = (f"{base or ANTHROPIC}/v1") if kind == "ANTHROPIC" else base or OPENAI
+            given["baseUrl"] = _behind(setting, pointed, name, url)
+    used = words.get("-P") or words.get("--provider") or settings.get("lastUsedProvider") or "cline"
+    if not _at(providers.get(used), "settings").get("baseUrl"):
+        pointed.notes.append(f"Cline's provider {used} has no base URL; its calls do not pass through the gateway")
+    copy = setting.folder / "cline-providers.json"
+    copy.write_text(json.dumps({"version": 1, "modes": {}, **settings}), "utf-8")
+    pointed.env["CLINE_PROVIDER_SETTINGS_PATH"] = str(copy)
+    # A hub that is already running would use its own settings.
+    pointed.env["CLINE_SESSION_BACKEND_MODE"] = "local"
 
 
 AGENTS: dict[str, Callable[[Setting, Pointed], None]] = {
     "codex": _codex,
     "pi": _pi,
     "opencode": _opencode,
+    "qwen": _qwen,
     "cn": _continue,
     "cline": _cline,
 }
-"""What an agent needs beyond the variables; Claude Code, Qwen Code and the SDKs need nothing."""
+"""What an agent needs beyond the variables; Claude Code and the SDKs need nothing."""
+NEVER = "1970-01-01T00:00:00.000Z"
+
+
+def _behind_instead(pointed: Pointed, name: str, url: str) -> None:
+    """Put another provider behind a route that is already there."""
+    route = f"/to/{name}"
+    pointed.upstreams = [
+        Upstream(url.rstrip("/"), route, name, strip=True) if upstream.route == route else upstream
+        for upstream in pointed.upstreams
+    ]
+
+
+def _env_file(setting: Setting, variable: str) -> str:
+    """What a `.env` file of Qwen Code sets: the nearest one upwards from here, else those at home."""
+    folders = [setting.cwd, *setting.cwd.parents]
+    files = [folder / place for folder in folders for place in (".qwen/.env", ".env")]
+    home = Path(setting.env.get("QWEN_HOME") or setting.home / ".qwen")
+    for file in (*files, home / ".env", setting.home / ".qwen" / ".env", setting.home / ".env"):
+        try:
+            written = file.read_text("utf-8")
+        except (OSError, UnicodeDecodeError):
+            continue
+        found = re.search(rf"(?m)^\s*(?:export\s+)?{variable}\s*=\s*[\"']?([^\s\"'#]+)", written)
+        if found is not None:
+            return found[1]
+    return ""
+
+
+def _at(value: Any, *names: str) -> dict[str, Any]:
+    """The object at a place, itself and no copy; an empty one where there is none."""
+    for name in names:
+        value = value.get(name) if isinstance(value, dict) else None
+    return value if isinstance(value, dict) else {}
 
 
 def _linked(own: Path, copy: Path, without: str) -> Path:

@@ -12,6 +12,7 @@ from typing import Any, Literal, get_args
 from onspec.contract.tool import Tool
 from onspec.errors import InputError
 from onspec.gateway.rewrite import Hold
+from onspec.providers import spoken_at
 from onspec.repair.policy import Policy
 
 StrictMode = Literal["off", "pass"]
@@ -23,7 +24,10 @@ POLICIES = {"strict": Policy.strict, "safe": Policy.safe, "lenient": Policy.leni
 
 @dataclass(frozen=True, slots=True)
 class Upstream:
-    """A provider: requests whose path begins with `route` go to `url` plus their path, less the route where `strip`."""
+    """A provider: requests whose path begins with `route` go to `url` plus their path, less the route where `strip`.
+
+    A `/v1` that stands at the end of `url` and at the beginning of the path is meant once.
+    """
 
     url: str
     route: str = "/"
@@ -33,7 +37,10 @@ class Upstream:
     def address(self, target: str) -> str:
         """Where a request for a target (path and query) goes."""
         rest = target[len(self.route.rstrip("/")) :] if self.strip else target
-        return self.url.rstrip("/") + ("/" + rest if rest and not rest.startswith("/") else rest)
+        url = self.url.rstrip("/")
+        if url.endswith("/v1") and rest.startswith("/v1/"):
+            rest = rest[len("/v1") :]
+        return url + ("/" + rest if rest and not rest.startswith("/") else rest)
 
     def takes(self, path: str) -> bool:
         """Whether the route is the path, or a whole beginning of it."""
@@ -146,6 +153,8 @@ class Config:
         for upstream in self.upstreams:
             if not upstream.url.startswith(("http://", "https://")):
                 raise InputError(f"upstream {upstream.url!r} is not an http or https address")
+            if spoken_at("POST", upstream.url) is not None:
+                raise InputError(f"upstream {upstream.url!r} ends in the path of an API; clients add that")
         if self.host not in LOOPBACK and not self.tokens and not self.open_to_all:
             raise InputError(f"{self.host} is not loopback: set client tokens, or open_to_all to let anyone in")
         return self

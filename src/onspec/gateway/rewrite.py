@@ -558,7 +558,9 @@ def _renamed(data: bytes, name: str | None) -> bytes:
 
 def reason(verdict: Verdict) -> str:
     """A refusal in one line, without payload."""
-    return (
-        "; ".join(f"{violation.path or '/'}: {violation.message}" for violation in verdict.violations[:3])
-        or "not valid"
+    found = "; ".join(
+        f"{violation.path or '/'}: {violation.message}"
+        + (f" ({violation.found})" if (violation.found or "").startswith("at ") else "")
+        for violation in verdict.violations[:3]
     )
+    return found or "not valid"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import socket
 from collections.abc import Callable
 from typing import Any
@@ -22,9 +23,18 @@ GRACE_SECONDS = 2
 
 
 class _Quiet(logging.Filter):
-    """An answer that broke off at the provider is broken off at the client on purpose; the server need not complain."""
+    """What the server need not say: that an answer broke off, and why it cannot listen, as we say that.
+
+    Attributes:
+        fault: Why it cannot listen, or None.
+    """
+
+    fault: OSError | None = None
 
     def filter(self, record: logging.LogRecord) -> bool:
+        if isinstance(record.msg, OSError):
+            self.fault = record.msg
+            return False
         return "without completing response" not in record.getMessage()
 
 
@@ -51,7 +61,8 @@ class Server(uvicorn.Server):
                 h11_max_incomplete_event_size=config.max_header,
             )
         )
-        logging.getLogger("uvicorn.error").addFilter(_Quiet())
+        self._quiet = _Quiet()
+        logging.getLogger("uvicorn.error").addFilter(self._quiet)
         self._gateway = gateway
         self._told = started
 
@@ -60,6 +71,12 @@ class Server(uvicorn.Server):
         """Where it listens."""
         host, port = self.servers[0].sockets[0].getsockname()[:2]
         return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+    @property
+    def unheard(self) -> InputError:
+        """Why it does not listen."""
+        fault, config = self._quiet.fault, self._gateway.config
+        return unheard(config.host, config.port, fault or OSError())
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
@@ -75,6 +92,14 @@ class Server(uvicorn.Server):
             await super().shutdown(sockets)
         finally:
             ending.cancel()
+        self._captured_signals.clear()  # being stopped is how it ends well; uvicorn would raise the signal once more
+
+
+def unheard(host: str, port: int, fault: OSError) -> InputError:
+    """Why an address cannot be listened on, in a line."""
+    known = fault.errno is not None and fault.errno > 0
+    why = os.strerror(fault.errno or 0) if known else fault.strerror or "the address cannot be used"
+    return InputError(f"cannot listen on {host}:{port}: {why.lower()}")
 
 
 def run(gateway: Gateway, started: Callable[[str], None] | None = None) -> None:
@@ -87,9 +112,9 @@ def run(gateway: Gateway, started: Callable[[str], None] | None = None) -> None:
     try:
         server.run()
     except SystemExit:
-        raise InputError(f"cannot listen on {gateway.config.host}:{gateway.config.port}; is the port in use?") from None
+        raise server.unheard from None
     if not server.started:
-        raise InputError(f"cannot listen on {gateway.config.host}:{gateway.config.port}; is the port in use?")
+        raise server.unheard
 
 
 async def serving(gateway: Gateway) -> tuple[Server, asyncio.Task[Any]]:
@@ -100,6 +125,6 @@ async def serving(gateway: Gateway) -> tuple[Server, asyncio.Task[Any]]:
     while not server.started:
         if task.done():
             task.result()
-            raise InputError(f"cannot listen on {gateway.config.host}:{gateway.config.port}")
+            raise server.unheard
         await asyncio.sleep(0.005)
     return server, task
