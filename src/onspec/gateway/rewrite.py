@@ -367,6 +367,8 @@ class Rewriter:
         text = live.stream.text
         if not text.strip():
             return not self._api.empty_means_object
+        if not live.stream.doubt:
+            return True
         if is_json(text):
             return False
         return open_ended(text) or self._judge(live.match, text, None).status == "refused"
