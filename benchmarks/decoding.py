@@ -1,10 +1,11 @@
-"""How fast and how exact the grammars are: compile and mask times on a 200k vocabulary, and an exactness probe.
+"""How fast and how exact the grammars are: compile and mask times on a 200k vocabulary, a probe, and sets of texts.
 
-    python benchmarks/decoding.py [--json FILE] [--peers PYTHON]
+    python benchmarks/decoding.py [--json FILE] [--peers PYTHON] [--tools FOLDER] [--cases FOLDER]
 
 Needs `quicktok-v1` (the o200k vocabulary, offline) besides `onspec[local]`. `--peers` names the Python of another
 environment that has xgrammar and outlines-core (and quicktok-v1); their figures are taken there, on the same documents.
-All times are CPU time of the measuring thread.
+`--tools` adds the schemas of real tools (files as agents send them), `--cases` files with `schema` and `tests`
+(`data`, `valid`), as MaskBench has them. All times are CPU time of the measuring thread.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import json
 import statistics
 import subprocess
 import sys
+import tempfile
 import textwrap
 import time
 from collections.abc import Callable
@@ -81,6 +83,51 @@ PROBE: list[tuple[dict[str, Any], str, bool]] = [
 ]
 
 
+def texts(path: Path | None) -> dict[str, Any]:
+    """The sets of texts, from the file that the first engine wrote."""
+    return json.loads(path.read_bytes()) if path is not None else {"rows": [], "traps": []}
+
+
+def exactness(sets: dict[str, Any], compiled: Callable[..., Any], takes: Callable[..., bool]) -> Any:
+    """How an engine judges the sets.
+
+    Args:
+        sets: Rows and traps.
+        compiled: Compiles a schema, once; the second argument says whether formats count.
+        takes: Whether a compiled schema takes a text: whole, or as a prefix where `whole=False`.
+    """
+    made: dict[str, Any] = {}
+
+    def engine(schema: dict[str, Any], formats: bool = False) -> Any:
+        key = json.dumps(schema, sort_keys=True)
+        if key not in made:
+            try:
+                made[key] = compiled(schema, formats)
+            except Exception as error:  # Engines raise what they like; a schema they refuse is counted.
+                made[key] = error
+        return made[key]
+
+    counts: dict[str, list[int]] = {}
+    for row in sets["rows"]:
+        found = engine(row["schema"], bool(row.get("formats")))
+        if isinstance(found, Exception):
+            continue
+        right = counts.setdefault(row["kind"], [0, 0])
+        right[0] += takes(found, row["text"]) is row["valid"]
+        right[1] += 1
+    trapped = sum(
+        not takes(found, prefix + '"', whole=False)
+        for schema, prefix in sets["traps"]
+        if not isinstance(found := engine(schema), Exception)
+    )
+    return {
+        "schemas": len(made),
+        "refused schemas": sum(isinstance(found, Exception) for found in made.values()),
+        "right": {kind: f"{right} of {of}" for kind, (right, of) in counts.items()},
+        "trapped": f"{trapped} of {len(sets['traps'])}",
+    }
+
+
 def tool_schemas(count: int) -> list[dict[str, Any]]:
     """Schemas of `count` tools, of five optional and required keys each."""
     return [
@@ -136,7 +183,7 @@ def documents() -> dict[str, tuple[dict[str, Any], str]]:
     return {"edit, 2,000-token text": (EDIT, json.dumps(long_edit))}
 
 
-def ours() -> dict[str, Any]:
+def ours(sets: dict[str, Any]) -> dict[str, Any]:
     """Figures of this package."""
     build = importlib.import_module("onspec.grammar.build")
     exact = importlib.import_module("onspec.grammar.exact")
@@ -183,10 +230,20 @@ def ours() -> dict[str, Any]:
         engine.accepts(words, exact.compile_exact(schema).grammar(), text) is wanted for schema, text, wanted in PROBE
     )
     out["probe"] = f"{right} of {len(PROBE)}"
+    small = engine.Vocabulary.of_bytes()
+
+    def takes(lark: str, text: str, whole: bool = True) -> bool:
+        matcher = small.matcher(lark)
+        return matcher.consume_bytes(text.encode()) and (not whole or matcher.accepting())
+
+    def made(schema: dict[str, Any], formats: bool) -> str:
+        return str(exact.compile_exact(schema, exact.Options(formats=formats)).grammar())
+
+    out["exactness"] = exactness(sets, made, takes)
     return out
 
 
-def xgrammar() -> dict[str, Any]:
+def xgrammar(sets: dict[str, Any]) -> dict[str, Any]:
     """Figures of XGrammar, in its own environment."""
     xg = importlib.import_module("xgrammar")
     torch = importlib.import_module("torch")
@@ -226,16 +283,25 @@ def xgrammar() -> dict[str, Any]:
                 if not matcher.accept_token(token):
                     break
         out["mask us"][name] = spread(times)
-    right = 0
-    for schema, text, wanted in PROBE:
-        matcher = xg.GrammarMatcher(compiled(schema))
-        taken = matcher.accept_string(text) and matcher.accept_token(len(pieces))
-        right += bool(taken) is wanted
-    out["probe"] = f"{right} of {len(PROBE)}"
+    bytes_only = xg.TokenizerInfo([*(bytes([code]) for code in range(256)), b"<|endoftext|>"], stop_token_ids=[256])
+    small = xg.GrammarCompiler(bytes_only, max_threads=1)
+
+    def takes(grammar: Any, text: str, whole: bool = True) -> bool:
+        matcher = xg.GrammarMatcher(grammar)
+        return bool(matcher.accept_string(text) and (not whole or matcher.accept_token(256)))
+
+    for name, kind in (("", {}), (" any_order", {"any_order": True})):
+
+        def made(schema: dict[str, Any], formats: bool = False, kind: Any = kind) -> Any:
+            return small.compile_json_schema(json.dumps(schema), **kind)
+
+        right = sum(takes(made(schema), text) is wanted for schema, text, wanted in PROBE)
+        out[f"probe{name}"] = f"{right} of {len(PROBE)}"
+        out[f"exactness{name}"] = exactness(sets, made, takes)
     return out
 
 
-def outlines_core() -> dict[str, Any]:
+def outlines_core(sets: dict[str, Any]) -> dict[str, Any]:
     """Figures of outlines-core, in its own environment."""
     core = importlib.import_module("outlines_core")
     schemas = importlib.import_module("outlines_core.json_schema")
@@ -260,10 +326,27 @@ def outlines_core() -> dict[str, Any]:
             except ValueError:
                 break
         out["mask us"][name] = spread(times)
+    bytes_only = core.Vocabulary(256, {bytes([code]): [code] for code in range(256)})
+
+    def made(schema: dict[str, Any], formats: bool = False) -> Any:
+        return core.Index(schemas.build_regex_from_schema(json.dumps(schema)), bytes_only)
+
+    def takes(index: Any, text: str, whole: bool = True) -> bool:
+        guide = core.Guide(index)
+        try:
+            for code in text.encode():
+                guide.advance(code)
+        except ValueError:
+            return False
+        return not whole or guide.is_finished()
+
+    right = sum(takes(made(schema), text) is wanted for schema, text, wanted in PROBE)
+    out["probe"] = f"{right} of {len(PROBE)}"
+    out["exactness"] = exactness(sets, made, takes)
     return out
 
 
-ENGINES: dict[str, Callable[[], dict[str, Any]]] = {
+ENGINES: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     "onspec": ours,
     "xgrammar": xgrammar,
     "outlines-core": outlines_core,
@@ -275,17 +358,27 @@ def main() -> None:
     parser.add_argument("--peers", help="Python of an environment that has xgrammar, outlines-core and quicktok-v1")
     parser.add_argument("--json", type=Path, help="also write the figures here")
     parser.add_argument("--engine", choices=list(ENGINES), help="measure one engine in this environment")
+    parser.add_argument("--tools", type=Path, help="a folder of tool definitions")
+    parser.add_argument("--cases", type=Path, help="a folder of schemas with tests")
+    parser.add_argument("--sets", type=Path, help="the sets of texts, as the first engine wrote them")
     options = parser.parse_args()
     if options.engine:
-        print(json.dumps(ENGINES[options.engine]()))
+        print(json.dumps(ENGINES[options.engine](texts(options.sets))))
         return
-    found = {"onspec": ours()}
+    made = importlib.import_module("decoding_sets")
+    sets = {"rows": made.rows(options.tools, options.cases), "traps": made.traps()}
+    found = {"onspec": ours(sets)}
     if options.peers:
-        for name in ("xgrammar", "outlines-core"):
-            command = [options.peers, __file__, "--engine", name]
-            done = subprocess.run(command, capture_output=True, text=True, check=False)
-            lines = done.stdout.strip().splitlines()
-            found[name] = json.loads(lines[-1]) if done.returncode == 0 and lines else {"failed": done.stderr[-400:]}
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "sets.json"
+            path.write_text(json.dumps(sets), encoding="utf-8")
+            for name in ("xgrammar", "outlines-core"):
+                command = [options.peers, __file__, "--engine", name, "--sets", str(path)]
+                done = subprocess.run(command, capture_output=True, text=True, check=False)
+                lines = done.stdout.strip().splitlines()
+                found[name] = (
+                    json.loads(lines[-1]) if done.returncode == 0 and lines else {"failed": done.stderr[-400:]}
+                )
     text = json.dumps(found, indent=1)
     print(text)
     if options.json:

@@ -11,17 +11,30 @@ import argparse
 import json
 import math
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from onspec.local.demo import sampled
-from onspec.local.history import FLAT_TOOLS, TASKS, TOOLS, messages, wanted
+from onspec.check import check
+from onspec.contract.tool import Tool
+from onspec.errors import LimitError
+from onspec.grammar.build import build
+from onspec.grammar.exact import Options
+from onspec.grammar.llguidance import Matcher
+from onspec.grammar.rules import PYTHON_SPACING
+from onspec.local.chat import block_of
+from onspec.local.closeout import Closeout
+from onspec.local.demo import is_valid, sampled
+from onspec.local.history import FLAT_TOOLS, TASKS, TOOLS, messages, reading, wanted
 from onspec.local.models import open_model
 from onspec.local.pressure import Meter
 from onspec.local.prompt import render
 from onspec.local.runtime import Runtime, softmax
+from onspec.local.sample import constrained
+
+_FORM = Options(spacing=PYTHON_SPACING, spellings=False)
 
 
 def validity(runtime: Runtime, samples: int) -> dict[str, Any]:
@@ -42,6 +55,211 @@ def validity(runtime: Runtime, samples: int) -> dict[str, Any]:
     return out
 
 
+MIXED_TOOLS = (
+    Tool(
+        "search",
+        {
+            "type": "object",
+            "properties": {
+                "pattern": {"type": "string", "minLength": 1},
+                "mode": {"enum": ["exact", "regex", "fuzzy"]},
+                "limit": {"type": "integer", "minimum": 1, "maximum": 500},
+                "where": {
+                    "type": "object",
+                    "properties": {"folder": {"type": "string"}, "hidden": {"type": "boolean"}},
+                    "required": ["folder"],
+                    "additionalProperties": False,
+                },
+            },
+            "required": ["pattern", "mode", "where"],
+            "additionalProperties": False,
+        },
+    ),
+    Tool(
+        "schedule",
+        {
+            "type": "object",
+            "properties": {
+                "on": {"type": "string", "format": "date"},
+                "days": {"type": "array", "items": {"enum": ["mon", "tue", "wed"]}, "minItems": 1, "maxItems": 3},
+                "note": {"anyOf": [{"type": "string"}, {"type": "null"}]},
+            },
+            "required": ["on", "days"],
+        },
+    ),
+)
+"""Numbers, enumerations, a pattern, nested and open objects."""
+
+TOOL_SETS = {"nested edit": TOOLS, "flat edit": FLAT_TOOLS, "one tool": TOOLS[:1], "mixed": MIXED_TOOLS}
+
+
+def budgets(runtime: Runtime, calls: int) -> dict[str, Any]:
+    """Constrained calls of several tool sets, on budgets from the smallest that holds a call to an ample one: each must
+    be valid and fit, and where its content was cut, `check` must refuse it."""
+    rng = np.random.default_rng(3)
+    out = {
+        "calls": 0,
+        "valid": 0,
+        "over budget": 0,
+        "closed": 0,
+        "cut": 0,
+        "cut and refused": 0,
+        "too small refused": 0,
+    }
+    seconds = masks = 0.0
+    tokens = 0
+    each = max(calls // (len(TOOL_SETS) * len(TASKS)), 1)
+    for task in TASKS:
+        for tools in TOOL_SETS.values():
+            grammar = build(tools, "hermes_json", "required", parallel=False, thinking="none", options=_FORM)
+            assert grammar.calls is not None
+            matcher = runtime.vocabulary.matcher(grammar.calls)
+            prompt = runtime.prompt(render(messages(task), tools))
+            least = Closeout(1, grammar.pieces).shortest(matcher)
+            assert least is not None
+            try:
+                constrained(runtime, prompt, matcher, rng, pieces=grammar.pieces, budget=least - 1)
+            except LimitError:
+                out["too small refused"] += 1
+            allowed = [least, least + 1, least + 3, least + 8, least + 20, 2 * least, 96, 160]
+            for number in range(each):
+                budget = allowed[number % len(allowed)]
+                draw = constrained(runtime, prompt, matcher, rng, pieces=grammar.pieces, budget=budget)
+                out["calls"] += 1
+                out["valid"] += is_valid(draw.text, tools)
+                out["over budget"] += len(draw.tokens) > budget
+                out["closed"] += draw.end == "closed"
+                if draw.cut:
+                    block = block_of(draw.text)
+                    assert block is not None
+                    tool = next(tool for tool in tools if tool.name == block[0]["name"])
+                    out["cut"] += 1
+                    written = json.dumps(block[0]["arguments"])
+                    out["cut and refused"] += not check(tool, written, finish_reason=draw.finish_reason).ok
+                seconds, masks, tokens = seconds + draw.seconds, masks + draw.mask_seconds, tokens + len(draw.tokens)
+    return {**out, "tokens": tokens, "seconds": round(seconds), "grammar share of time": round(masks / seconds, 4)}
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A place from which on the model is left to itself.
+
+    Attributes:
+        name: What it is.
+        prompt: Tokens up to the trigger.
+        start: What of the call is given.
+        budget: Tokens that the rest may have.
+        inside: For ends of text: the call up to the last byte of the text, so that keys after it can be counted.
+    """
+
+    name: str
+    prompt: list[int]
+    start: bytes
+    budget: int
+    inside: bytes = b""
+
+
+def settings(runtime: Runtime) -> list[Setting]:
+    """Ten settings: the end of an edit after its text was closed (two tasks), or from inside the text; a call that has
+    only its tool's name; a whole call. Each after a clean history and after one with an invented key in it."""
+    out = []
+    for invented in (False, True):
+        after = "invented key in the history" if invented else "clean history"
+
+        def add(
+            kind: str, prompt: list[int], start: bytes, budget: int, inside: bytes = b"", after: str = after
+        ) -> None:
+            out.append(Setting(f"{kind}, {after}", prompt, start, budget, inside))
+
+        for number in (0, 2):
+            prompt = runtime.prompt(render(messages(TASKS[number], invented=invented), TOOLS))
+            call = wanted(TASKS[number])
+            inside = call[: call.rindex('"}]}}')].encode()
+            add(f"after the text of {TASKS[number].path}", prompt, inside + b'"', 16, inside)
+            if number == 0:
+                add("inside the text, all but its last quote", prompt, inside, 12)
+                add("a path", prompt, b'\n{"name": "read", "arguments": {"path": "', 24)
+        add("a whole call", runtime.prompt(render(reading(invented), TOOLS)), b"", 40)
+    return out
+
+
+def brute_force(
+    runtime: Runtime, meter: Meter, setting: Setting, draws: int, rng: np.random.Generator
+) -> tuple[int, int]:
+    """How many of `draws` free continuations are valid calls, and how many evaluations that took.
+
+    All draws are made at once: those that stand at one prefix are spread over its next tokens by one draw from the
+    multinomial distribution, which is what drawing them one after the other comes to.
+    """
+    matcher = meter.start
+    given = runtime.tokenize(setting.start) if setting.start else []
+    assert matcher.consume_all(given)
+    base = [*setting.prompt, *given]
+    hits = evaluations = 0
+    waiting: list[tuple[tuple[int, ...], int, Matcher]] = [((), draws, matcher)]
+    while waiting:
+        path, count, here = waiting.pop()
+        if here.accepting():
+            hits += count
+            continue
+        if len(path) >= setting.budget:
+            continue
+        chances = softmax(runtime.prime([*base, *path]))
+        evaluations += 1
+        counts = rng.multinomial(count, chances / chances.sum())
+        for token in map(int, np.flatnonzero(counts)):
+            after = here.copy()
+            if after.consume(token):
+                waiting.append(((*path, token), int(counts[token]), after))
+    return hits, evaluations
+
+
+def interval(hits: int, draws: int) -> tuple[float, float]:
+    """95 % interval of a share (score interval: E. B. Wilson, 1927)."""
+    z, share = 1.96, hits / draws
+    middle = share + z * z / (2 * draws)
+    half = z * math.sqrt(share * (1 - share) / draws + (z / (2 * draws)) ** 2)
+    scale = 1 + z * z / draws
+    return max((middle - half) / scale, 0.0), min((middle + half) / scale, 1.0)
+
+
+def agreement(runtime: Runtime, draws: int) -> list[dict[str, Any]]:
+    """The computed probability of a valid call against brute force in ten settings."""
+    meter = Meter(runtime, TOOLS)
+    out = []
+    for number, setting in enumerate(settings(runtime)):
+        clock = time.perf_counter()
+        found, _ = meter.valid(
+            setting.prompt, np.random.default_rng(number), draws=30, budget=setting.budget, start=setting.start
+        )
+        spent = time.perf_counter() - clock
+        clock = time.perf_counter()
+        hits, evaluations = brute_force(runtime, meter, setting, draws, np.random.default_rng(99 + number))
+        low, high = interval(hits, draws)
+        row = {
+            "setting": setting.name,
+            "computed": round(found.value, 5),
+            "between": [round(found.lower, 5), round(found.upper, 5)],
+            "followed": round(found.known, 5),
+            "open": round(found.open, 5),
+            "effective": round(found.effective, 1),
+            "seconds": round(spent, 1),
+            "brute force": hits / draws,
+            "brute force between": [round(low, 5), round(high, 5)],
+            "evaluations": evaluations,
+            "brute force seconds": round(time.perf_counter() - clock, 1),
+            # Both intervals hold with 95 %: they must have a value in common.
+            "agree": found.lower <= high and low <= found.upper,
+            "brute force within the bounds": found.lower <= hits / draws <= found.upper,
+        }
+        if setting.inside:
+            row["invented key, computed"] = round(meter.key_chance(setting.prompt, setting.inside).invented, 5)
+            row["invented key, sampled"] = round(sampled_key(runtime, setting.prompt, setting.inside, draws), 5)
+        out.append(row)
+        print(json.dumps(row), flush=True)
+    return out
+
+
 class Memory:
     """Probabilities after each prefix, kept, so that many draws cost few evaluations."""
 
@@ -55,74 +273,6 @@ class Memory:
         if found is None:
             found = self._sums[path] = np.cumsum(softmax(self._runtime.prime([*self._base, *path])))
         return int(min(np.searchsorted(found, rng.random() * found[-1], side="right"), len(found) - 1))
-
-
-def brute_force(
-    runtime: Runtime, meter: Meter, prompt: list[int], start: bytes, draws: int, budget: int
-) -> tuple[float, float]:
-    """The share of free continuations of `start` that are valid calls, and its standard error."""
-    matcher = meter.start
-    given = runtime.tokenize(start)
-    assert matcher.consume_all(given)
-    memory = Memory(runtime, [*prompt, *given])
-    rng = np.random.default_rng(99)
-    # What becomes of a path is decided once: its tokens repeat from draw to draw.
-    verdicts: dict[tuple[int, ...], str] = {}
-
-    def verdict(path: tuple[int, ...]) -> str:
-        found = verdicts.get(path)
-        if found is None:
-            here = matcher.copy()
-            found = "dead" if not here.consume_all(path) else "valid" if here.accepting() else "open"
-            verdicts[path] = found
-        return found
-
-    hits = 0
-    for _ in range(draws):
-        path: tuple[int, ...] = ()
-        while len(path) < budget:
-            path = (*path, memory.draw(path, rng))
-            state = verdict(path)
-            if state != "open":
-                hits += state == "valid"
-                break
-    share = hits / draws
-    return share, math.sqrt(max(share * (1 - share), 1 / draws) / draws)
-
-
-def agreement(runtime: Runtime, draws: int) -> list[dict[str, Any]]:
-    """Importance sampling against brute force in ten settings: the end of an edit call, on five tasks and two
-    histories, after the quote that closes the new text."""
-    meter = Meter(runtime, TOOLS)
-    out = []
-    for number, task in enumerate(TASKS):
-        for invented in (False, True):
-            prompt = runtime.prompt(render(messages(task, invented=invented), TOOLS))
-            call = wanted(task)
-            inside = call[: call.rindex('"}]}}')].encode()
-            start = inside + b'"'  # The text is closed; the brackets and the end of the block are still to come.
-            # Computed and sampled from one evaluation: llama.cpp's logits depend a little on how tokens were batched.
-            chance = meter.key_chance(prompt, inside)
-            drawn = sampled_key(runtime, prompt, inside, draws)
-            estimate, _ = meter.valid(prompt, np.random.default_rng(number), draws=400, budget=16, start=start)
-            share, error = brute_force(runtime, meter, prompt, start, draws, 16)
-            apart = abs(estimate.value - share)
-            out.append(
-                {
-                    "task": task.path,
-                    "invented key in history": invented,
-                    "estimate": round(estimate.value, 5),
-                    "error": round(estimate.error, 5),
-                    "effective": round(estimate.effective, 1),
-                    "brute force": round(share, 5),
-                    "brute force error": round(error, 5),
-                    "apart in errors": round(apart / math.hypot(estimate.error, error), 2),
-                    "invented key, computed": round(chance.invented, 5),
-                    "invented key, sampled": round(drawn, 5),
-                }
-            )
-            print(json.dumps(out[-1]), flush=True)
-    return out
 
 
 def sampled_key(runtime: Runtime, prompt: list[int], start: bytes, draws: int) -> float:

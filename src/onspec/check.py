@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from functools import partial
 from typing import Any, Final, Literal
@@ -38,6 +39,7 @@ CUT: Final = frozenset(
 """Stop reasons with which a provider says that it ended the output before the model did."""
 
 _SMALL: Final = 8 * 1024
+_HALF_PAIR: Final = re.compile("[\ud800-\udfff]")
 _parse = partial(jiter.from_json, catch_duplicate_keys=True, allow_inf_nan=False, cache_mode="keys")
 
 Written = str | bytes
@@ -257,9 +259,19 @@ def _not_text(tool: Tool, written: Any, error: UnicodeDecodeError, finish_reason
 
 
 def _free_form(tool: Tool, written: Written, text: str) -> Outcome:
-    """A custom tool takes any text but none."""
-    if not text.strip():
-        return _refused(tool, written, Violation("empty", "", "the input is empty"))
+    """A custom tool takes the texts of its grammar; without one, any text but none."""
+    half = _HALF_PAIR.search(text)
+    if half is not None:
+        where = f"at character {half.start() + 1}"
+        message = "the text holds half of a surrogate pair"
+        return _refused(tool, written, Violation("lone_surrogate", "", message, found=where))
+    off = tool.free_text.violation(text) if tool.free_text is not None else None
+    judged = tool.free_text is not None and tool.free_text.unenforced is None
+    if not text.strip() and (off is not None or not judged):
+        expected = off.expected if off is not None else None
+        return _refused(tool, written, Violation("empty", "", "the input is empty", expected))
+    if off is not None:
+        return _refused(tool, written, off)
     return Outcome(tool, "accepted", {"input": text}, written)
 
 

@@ -8,6 +8,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import orjson
+
 from onspec.audit import Repair, Violation
 from onspec.check import Outcome, check
 from onspec.contract.tool import Tool
@@ -293,10 +295,22 @@ def judge(found: Found, tools: Toolset, policy: Policy, finish_reason: str | Non
     tool = match.tool
     spans = {id(note): span for note, span in found.notes}
     arguments = join(draft, tool) if draft.fault is None else draft.body if isinstance(draft.body, str) else ""
+    if tool is not None and tool.schema is None and not draft.freeform and draft.fault is None:
+        arguments = _custom_text(arguments)
     notes = tuple(_repair(note, spans.get(id(note), found.span)) for note in draft.notes)
     repairs = (*notes, *match.repairs)
     outcome = _outcome(draft, arguments, tool, match.violation, repairs, policy, finish_reason)
     return ReceivedCall(draft.name, arguments, outcome, found.span, draft.id)
+
+
+def _custom_text(arguments: str) -> str:
+    """The text of a custom tool that a dialect without free text carries as `{"input": text}`; else as it stands."""
+    try:
+        value = orjson.loads(arguments)
+    except ValueError:
+        return arguments
+    wrapped = isinstance(value, dict) and len(value) == 1 and isinstance(value.get("input"), str)
+    return str(value["input"]) if wrapped else arguments
 
 
 def _outcome(

@@ -7,11 +7,9 @@ import os
 from pathlib import Path
 from typing import Any
 
-from onspec.providers import anthropic, chat, responses
+from onspec.providers import PROVIDERS
 from onspec.providers.script import Block, Turn
 from tests.gateway.rig import call, says
-
-WIRES = {"anthropic": anthropic, "chat": chat, "responses": responses}
 
 GOOD = call("get_weather", '{"city": "Z\\u00fcrich", "days": 3}', 5)
 TURNS: dict[str, Turn] = {
@@ -30,7 +28,7 @@ TURNS: dict[str, Turn] = {
 
 def encoded(api: str, turn: Turn) -> bytes:
     """A turn as the bytes of one API."""
-    events = WIRES[api].events(turn, {"model": "m-1", "stream_options": {"include_usage": True}}, "sample")
+    events = PROVIDERS[api].events(turn, {"model": "m-1", "stream_options": {"include_usage": True}}, "sample")
     return b"".join(_event(name, data) for name, data in events)
 
 
@@ -209,7 +207,7 @@ ODD: dict[str, tuple[str, bytes]] = {
 
 def all_samples() -> dict[str, tuple[str, bytes]]:
     """Every sample: its API and its bytes. `ONSPEC_CASES` may name a folder whose `streams/*.sse` are added."""
-    found = {f"{api}_{name}": (api, encoded(api, turn)) for api in WIRES for name, turn in TURNS.items()} | ODD
+    found = {f"{api}_{name}": (api, encoded(api, turn)) for api in PROVIDERS for name, turn in TURNS.items()} | ODD
     patch = Turn((Block("custom_tool", "*** Begin Patch\n*** End Patch\n", name="apply_patch", chunk=4),))
     found["responses_custom_call"] = ("responses", encoded("responses", patch))
     broken = encoded("responses", TURNS["text"]).split(b"event: response.completed")[0]

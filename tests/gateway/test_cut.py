@@ -20,9 +20,10 @@ from onspec.gateway.contracts import ContractCache
 from onspec.gateway.cut import hopeless
 from onspec.gateway.upstream import UpstreamError
 from onspec.gateway.verdict import judge_with, open_ended
+from onspec.providers import PROVIDERS
 from onspec.providers.script import Block, Script, Turn
 from tests.gateway.rig import EDIT, PATHS, call, request, rig, says, tools
-from tests.gateway.samples import SAMPLES, WIRES, encoded
+from tests.gateway.samples import SAMPLES, encoded
 from tests.gateway.test_again import arguments
 from tests.gateway.test_pass_through import CUT, READERS
 from tests.gateway.test_rewrite import APIS, TOOL, frames, numbers, read, through
@@ -124,7 +125,7 @@ def test_free_text_that_was_cut_ends_in_an_error() -> None:
 def test_free_text_that_was_cut_not_streamed(api: str) -> None:
     """The same in a reply that is not streamed."""
     block = Block("custom_tool", "print('hi", name="code_exec" if api == "chat" else "apply_patch")
-    body = WIRES[api].whole(Turn((block,), stop="max_tokens"), {"model": "m-1"}, "sample")
+    body = PROVIDERS[api].whole(Turn((block,), stop="max_tokens"), {"model": "m-1"}, "sample")
     data = json.dumps(body).replace('"status": "completed"', '"status": "incomplete"').encode()
     contracts = ContractCache().of({"tools": tools(api)})
     with pytest.raises(UpstreamError, match="cut off"):

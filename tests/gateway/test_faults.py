@@ -22,6 +22,7 @@ from onspec.errors import InputError
 from onspec.gateway import store
 from onspec.gateway.config import Config, Rules, Upstream, load
 from onspec.gateway.record import Record
+from onspec.providers import anthropic
 from onspec.providers.script import Block, Script, Turn
 from tests.gateway.rig import PATHS, Rig, call, request, rig, says
 from tests.gateway.test_rewrite import GOOD, frames, read
@@ -171,8 +172,6 @@ def test_bad_utf8_in_a_call() -> None:
 
 def _raw(turn: Turn) -> list[bytes]:
     from_turn = []
-    from onspec.providers import anthropic
-
     for name, data in anthropic.events(turn, {}, "x"):
         from_turn.append(f"event: {name}\ndata: {json.dumps(data)}\n\n".encode())
     return from_turn

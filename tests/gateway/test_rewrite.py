@@ -10,18 +10,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from onspec import Policy, Tool, check
-from onspec.gateway import anthropic, chat, responses, sse
+from onspec.gateway import sse
+from onspec.gateway.apis import APIS
 from onspec.gateway.contracts import ContractCache
 from onspec.gateway.cut import hopeless
 from onspec.gateway.rewrite import Hold, Rewriter
 from onspec.gateway.verdict import judge_with
 from onspec.gateway.wire import Copy, Delta, Start, at
+from onspec.providers import PROVIDERS
 from onspec.providers.script import Block, Turn
 from tests.gateway.rig import EDIT, PATHS, SCHEMAS, call, request, says, tools
 from tests.gateway.samples import encoded
 from tests.gateway.test_stream import texts
 
-APIS: dict[str, Any] = {"anthropic": anthropic, "chat": chat, "responses": responses}
 TOOL = Tool("edit", EDIT)
 GOOD = '{"path": "a.py", "edits": [{"oldText": "x = 1", "newText": "x = \\"2\\""}]}'
 BROKEN = {
@@ -290,6 +291,7 @@ def test_a_custom_call_passes_untouched() -> None:
 
 def test_requests_of_every_api_have_a_path() -> None:
     """The three APIs the gateway knows are those the scripted provider writes."""
+    assert {name: one.path for name, one in PROVIDERS.items()} == PATHS
     assert set(PATHS) == set(APIS)
     assert all(request(api)["tools"] for api in APIS)
 

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import json
+import re
+
 import pytest
 
-from onspec.contract.tool import Tool
+from onspec.contract.tool import Grammar, Tool
+from onspec.contract.toolset import Toolset
+from onspec.dialects import named
+from onspec.dialects.render import render_calls
 from onspec.errors import InputError, SchemaError
 from onspec.grammar.build import build
 from onspec.grammar.closing import close
 from onspec.grammar.forms import FORMS
 from onspec.grammar.llguidance import Vocabulary, accepts
+from onspec.grammar.openai_custom import APPLY_PATCH
+from onspec.message import Call
+from onspec.receive import receive
+from tests.grammar.calls import CALLS
 
 BYTES = Vocabulary.of_bytes()
 
@@ -28,228 +38,6 @@ WEATHER = Tool(
 )
 JOBS = Tool("list_jobs", {"type": "object", "properties": {}, "additionalProperties": False})
 TOOLS = (WEATHER, JOBS)
-
-# name: (a call, the same call with its keys in another order, that call with an invented key)
-CALLS = {
-    "anthropic_xml": (
-        '<function_calls>\n<invoke name="get_weather">\n<parameter name="city">Oslo <x> & "y"</parameter>\n'
-        '<parameter name="days">2</parameter>\n</invoke>\n</function_calls>',
-        '<function_calls>\n<invoke name="get_weather">\n<parameter name="days">2</parameter>\n'
-        '<parameter name="city">Oslo</parameter>\n</invoke>\n</function_calls>',
-        '<function_calls>\n<invoke name="get_weather">\n<parameter name="in_file">2</parameter>\n',
-    ),
-    "hermes_json": (
-        '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Oslo", "days": 2}}\n</tool_call>',
-        '<tool_call>\n{"arguments": {"days": 2, "city": "Oslo"}, "name": "get_weather"}\n</tool_call>',
-        '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Oslo", "in_file": 2',
-    ),
-    "qwen3_coder_xml": (
-        "<tool_call>\n<function=get_weather>\n<parameter=city>\nOslo\n</parameter>\n<parameter=days>\n2\n</parameter>\n"
-        "</function>\n</tool_call>",
-        "<tool_call>\n<function=get_weather>\n<parameter=days>\n2\n</parameter>\n"
-        "<parameter=city>\na\nb < c\n</parameter>\n"
-        "</function>\n</tool_call>",
-        "<tool_call>\n<function=get_weather>\n<parameter=in_file>\n2",
-    ),
-    "mistral_json": (
-        '[TOOL_CALLS][{"name": "get_weather", "arguments": {"city": "Oslo", "days": 2}}]',
-        '[TOOL_CALLS] [{"arguments": {"days": 2, "city": "Oslo"}, "name": "get_weather"}]',
-        '[TOOL_CALLS][{"name": "get_weather", "arguments": {"in_file": 2',
-    ),
-    "mistral_args": (
-        '[TOOL_CALLS]get_weather[ARGS]{"city": "Oslo", "days": 2}',
-        '[TOOL_CALLS]get_weather[ARGS]{"days": 2, "city": "Oslo"}',
-        '[TOOL_CALLS]get_weather[ARGS]{"in_file": 2',
-    ),
-    "deepseek_v3": (
-        "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>get_weather\n```json\n"
-        '{"city":"Oslo","days":2}\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜>',
-        "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>get_weather\n```json\n"
-        '{"days":2,"city":"Oslo"}\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜>',
-        '<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>get_weather\n```json\n{"in_file":2',
-    ),
-    "deepseek_v31": (
-        '<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>get_weather<｜tool▁sep｜>{"city":"Oslo","days":2}<｜tool▁call▁end｜>'
-        "<｜tool▁calls▁end｜>",
-        '<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>get_weather<｜tool▁sep｜>{"days":2,"city":"Oslo"}<｜tool▁call▁end｜>'
-        "<｜tool▁calls▁end｜>",
-        '<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>get_weather<｜tool▁sep｜>{"in_file":2',
-    ),
-    "deepseek_dsml": (
-        '<｜DSML｜tool_calls>\n<｜DSML｜invoke name="get_weather">\n'
-        '<｜DSML｜parameter name="city" string="true">Oslo</｜DSML｜parameter>\n'
-        '<｜DSML｜parameter name="days" string="false">2</｜DSML｜parameter>\n</｜DSML｜invoke>\n</｜DSML｜tool_calls>',
-        '<｜DSML｜tool_calls>\n<｜DSML｜invoke name="get_weather">\n'
-        '<｜DSML｜parameter name="days" string="false">2</｜DSML｜parameter>\n'
-        '<｜DSML｜parameter name="city" string="true">Oslo</｜DSML｜parameter>\n</｜DSML｜invoke>\n'
-        "</｜DSML｜tool_calls>",
-        '<｜DSML｜tool_calls>\n<｜DSML｜invoke name="get_weather">\n<｜DSML｜parameter name="days" string="true">',
-    ),
-    "kimi_k2": (
-        "<|tool_calls_section_begin|><|tool_call_begin|>functions.get_weather:0<|tool_call_argument_begin|>"
-        '{"city":"Oslo","days":2}<|tool_call_end|><|tool_calls_section_end|>',
-        "<|tool_calls_section_begin|><|tool_call_begin|>functions.get_weather:7<|tool_call_argument_begin|>"
-        '{"days":2,"city":"Oslo"}<|tool_call_end|><|tool_calls_section_end|>',
-        "<|tool_calls_section_begin|><|tool_call_begin|>functions.get_weather:0<|tool_call_argument_begin|>"
-        '{"in_file":2',
-    ),
-    "kimi_k3": (
-        '<|open|>tools<|sep|><|open|>call tool="get_weather" index="1"<|sep|>'
-        '<|open|>argument key="city" type="string"<|sep|>Oslo<|close|>argument<|sep|>'
-        '<|open|>argument key="days" type="number"<|sep|>2<|close|>argument<|sep|><|close|>call<|sep|>'
-        "<|close|>tools<|sep|>",
-        '<|open|>tools<|sep|><|open|>call tool="get_weather" index="1"<|sep|>'
-        '<|open|>argument key="days" type="number"<|sep|>2<|close|>argument<|sep|>'
-        '<|open|>argument key="city" type="string"<|sep|>a<b<|close|>argument<|sep|><|close|>call'
-        "<|sep|><|close|>tools<|sep|>",
-        '<|open|>tools<|sep|><|open|>call tool="get_weather" index="1"<|sep|><|open|>argument key="in_file"',
-    ),
-    "glm45": (
-        "<tool_call>get_weather\n<arg_key>city</arg_key>\n<arg_value>Oslo</arg_value>\n<arg_key>days</arg_key>\n"
-        "<arg_value>2</arg_value>\n</tool_call>",
-        "<tool_call>get_weather\n<arg_key>days</arg_key>\n<arg_value>2</arg_value>\n<arg_key>city</arg_key>\n"
-        "<arg_value>Oslo</arg_value>\n</tool_call>",
-        "<tool_call>get_weather\n<arg_key>in_file</arg_key>",
-    ),
-    "llama3_json": (
-        '{"name": "get_weather", "parameters": {"city": "Oslo", "days": 2}}',
-        '{"parameters": {"days": 2, "city": "Oslo"}, "name": "get_weather"}',
-        '{"name": "get_weather", "parameters": {"in_file": 2',
-    ),
-    "llama_python_tag": (
-        '<|python_tag|>{"name": "get_weather", "parameters": {"city": "Oslo", "days": 2}}',
-        '<|python_tag|>{"parameters": {"days": 2, "city": "Oslo"}, "name": "get_weather"}',
-        '<|python_tag|>{"name": "get_weather", "parameters": {"in_file": 2',
-    ),
-    "pythonic": (
-        '[get_weather(city="Oslo", days=2)]',
-        "[get_weather(days=2, city='Os\\'lo')]",
-        "[get_weather(in_file=2",
-    ),
-    "llama4_pythonic": (
-        '<|python_start|>[get_weather(city="Oslo", days=2)]<|python_end|>',
-        '<|python_start|>[get_weather(days=2,city="Oslo")]<|python_end|>',
-        "<|python_start|>[get_weather(in_file=2",
-    ),
-    "lfm2": (
-        '<|tool_call_start|>[get_weather(city="Oslo", days=2)]<|tool_call_end|>',
-        '<|tool_call_start|>[get_weather(days=2, city="Oslo")]<|tool_call_end|>',
-        "<|tool_call_start|>[get_weather(in_file=2",
-    ),
-    "olmo3": (
-        '<function_calls>get_weather(city="Oslo", days=2)</function_calls>',
-        '<function_calls>get_weather(days=2, city="Oslo")</function_calls>',
-        "<function_calls>get_weather(in_file=2",
-    ),
-    "harmony": (
-        '<|channel|>commentary to=functions.get_weather <|constrain|>json<|message|>{"city":"Oslo","days":2}<|call|>',
-        "<|channel|>analysis<|message|>Need it.<|end|><|start|>assistant<|channel|>commentary to=functions.get_weather"
-        '<|constrain|>json<|message|>{"days":2,"city":"Oslo"}<|call|>',
-        '<|channel|>commentary to=functions.get_weather <|constrain|>json<|message|>{"in_file":2',
-    ),
-    "minimax_m2": (
-        '<minimax:tool_call>\n<invoke name="get_weather">\n<parameter name="city">Oslo</parameter>\n'
-        '<parameter name="days">2</parameter>\n</invoke>\n</minimax:tool_call>',
-        '<minimax:tool_call>\n<invoke name="get_weather">\n<parameter name="days">2</parameter>\n'
-        '<parameter name="city">Oslo</parameter>\n</invoke>\n</minimax:tool_call>',
-        '<minimax:tool_call>\n<invoke name="get_weather">\n<parameter name="in_file">',
-    ),
-    "gemma4": (
-        '<|tool_call>call:get_weather{city:<|"|>Os"lo<|"|>,days:2}<tool_call|>',
-        '<|tool_call>call:get_weather{days:2,city:<|"|>Oslo<|"|>,units:<|"|>metric<|"|>}<tool_call|>',
-        "<|tool_call>call:get_weather{in_file:2",
-    ),
-    "functiongemma": (
-        "<start_function_call>call:get_weather{city:<escape>Oslo<escape>,days:2}<end_function_call>",
-        "<start_function_call>call:get_weather{days:2,city:<escape>Oslo<escape>}<end_function_call>",
-        "<start_function_call>call:get_weather{in_file:2",
-    ),
-    "granite": (
-        '<|tool_call|>[{"name": "get_weather", "arguments": {"city": "Oslo", "days": 2}}]',
-        '<|tool_call|>[{"name": "get_weather", "arguments": {"days": 2, "city": "Oslo"}}]',
-        '<|tool_call|>[{"name": "get_weather", "arguments": {"in_file": 2',
-    ),
-    "granite_function_call": (
-        '<function_call> {"name": "get_weather", "arguments": {"city": "Oslo", "days": 2}}',
-        '<function_call>{"name": "get_weather", "arguments": {"days": 2, "city": "Oslo"}}',
-        '<function_call> {"name": "get_weather", "arguments": {"in_file": 2',
-    ),
-    "phi4_mini": (
-        'functools[{"name": "get_weather", "arguments": {"city": "Oslo", "days": 2}}]',
-        'functools[{"name": "get_weather", "arguments": {"days": 2, "city": "Oslo"}}]',
-        'functools[{"name": "get_weather", "arguments": {"in_file": 2',
-    ),
-    "cohere_cmd3": (
-        '<|START_ACTION|>[{"tool_call_id": "0", "tool_name": "get_weather", "parameters": {"city": "Oslo", "days": 2}}]'
-        "<|END_ACTION|>",
-        '<|START_ACTION|>[{"tool_name": "get_weather", "parameters": {"days": 2, "city": "Oslo"}, "tool_call_id": "1"}]'
-        "<|END_ACTION|>",
-        '<|START_ACTION|>[{"tool_call_id": "0", "tool_name": "get_weather", "parameters": {"in_file": 2',
-    ),
-    "xlam": (
-        '[{"name": "get_weather", "arguments": {"city": "Oslo", "days": 2}}]',
-        '[{"name": "get_weather", "arguments": {"days": 2, "city": "Oslo"}}]',
-        '[{"name": "get_weather", "arguments": {"in_file": 2',
-    ),
-    "hunyuan_a13b": (
-        '<tool_calls>[{"name": "get_weather", "arguments": {"city": "Oslo", "days": 2}}]</tool_calls>',
-        '<tool_calls>[{"name": "get_weather", "arguments": {"days": 2, "city": "Oslo"}}]</tool_calls>',
-        '<tool_calls>[{"name": "get_weather", "arguments": {"in_file": 2',
-    ),
-    "nemotron_nano_v2": (
-        '<TOOLCALL>[{"name": "get_weather", "arguments": {"city": "Oslo", "days": 2}}]</TOOLCALL>',
-        '<TOOLCALL>[{"name": "get_weather", "arguments": {"days": 2, "city": "Oslo"}}]</TOOLCALL>',
-        '<TOOLCALL>[{"name": "get_weather", "arguments": {"in_file": 2',
-    ),
-    "jamba": (
-        '<tool_calls>[{"name": "get_weather", "arguments": {"city": "Oslo", "days": 2}}]</tool_calls>',
-        '<tool_calls>[{"name": "get_weather", "arguments": {"days": 2, "city": "Oslo"}}]</tool_calls>',
-        '<tool_calls>[{"name": "get_weather", "arguments": {"in_file": 2',
-    ),
-    "longcat": (
-        '<longcat_tool_call>{"name": "get_weather", "arguments": {"city": "Oslo", "days": 2}}</longcat_tool_call>',
-        '<longcat_tool_call>{"name": "get_weather", "arguments": {"days": 2, "city": "Oslo"}}</longcat_tool_call>',
-        '<longcat_tool_call>{"name": "get_weather", "arguments": {"in_file": 2',
-    ),
-    "ernie45": (
-        '<tool_call>{"name": "get_weather", "arguments": {"city": "Oslo", "days": 2}}</tool_call>',
-        '<tool_call>{"name": "get_weather", "arguments": {"days": 2, "city": "Oslo"}}</tool_call>',
-        '<tool_call>{"name": "get_weather", "arguments": {"in_file": 2',
-    ),
-    "internlm2": (
-        '<|action_start|><|plugin|>{"name": "get_weather", "parameters": {"city": "Oslo", "days": 2}}<|action_end|>',
-        '<|action_start|><|plugin|>{"name": "get_weather", "parameters": {"days": 2, "city": "Oslo"}}<|action_end|>',
-        '<|action_start|><|plugin|>{"name": "get_weather", "parameters": {"in_file": 2',
-    ),
-    "functionary_v32": (
-        '>>>get_weather\n{"city": "Oslo", "days": 2}',
-        '>>>get_weather\n{"days": 2, "city": "Oslo"}',
-        '>>>get_weather\n{"in_file": 2',
-    ),
-    "seed_oss": (
-        "<seed:tool_call>\n<function=get_weather>\n<parameter=city>Oslo</parameter>\n<parameter=days>2</parameter>\n"
-        "</function>\n</seed:tool_call>",
-        "<seed:tool_call>\n<function=get_weather>\n<parameter=days>2</parameter>\n<parameter=city>Oslo</parameter>\n"
-        "</function>\n</seed:tool_call>",
-        "<seed:tool_call>\n<function=get_weather>\n<parameter=in_file>",
-    ),
-    "step3": (
-        '<｜tool_calls_begin｜><｜tool_call_begin｜>function<｜tool_sep｜><steptml:invoke name="get_weather">'
-        '<steptml:parameter name="city">Oslo</steptml:parameter><steptml:parameter name="days">2</steptml:parameter>'
-        "</steptml:invoke><｜tool_call_end｜><｜tool_calls_end｜>",
-        '<｜tool_calls_begin｜><｜tool_call_begin｜>function<｜tool_sep｜><steptml:invoke name="get_weather">'
-        '<steptml:parameter name="days">2</steptml:parameter><steptml:parameter name="city">Oslo</steptml:parameter>'
-        "</steptml:invoke><｜tool_call_end｜><｜tool_calls_end｜>",
-        '<｜tool_calls_begin｜><｜tool_call_begin｜>function<｜tool_sep｜><steptml:invoke name="get_weather">'
-        '<steptml:parameter name="in_file">',
-    ),
-    "minicpm5_xml": (
-        '<function name="get_weather"><param name="city">Oslo</param><param name="days">2</param></function>',
-        '<function name="get_weather"><param name="days">2</param><param name="city">Oslo</param></function>',
-        '<function name="get_weather"><param name="in_file">',
-    ),
-    "json_args": ("{}", "{ }", '{"in_file"'),
-}
 
 
 def _admits(lark: str, text: str) -> bool:
@@ -278,10 +66,10 @@ def test_a_call_is_exact_and_prose_is_free(dialect: str) -> None:
     if dialect != "harmony":
         assert _admits(auto.lark, "Nothing to call here.")
         assert not _admits(required.lark, "Nothing to call here.")
-        assert not _admits(build(TOOLS, dialect, "none").lark, plain) or not FORMS[dialect].trigger
-    trigger = FORMS[dialect].trigger
+        assert not _admits(build(TOOLS, dialect, "none").lark, plain) or not FORMS[dialect].word
+    trigger = FORMS[dialect].word
     if trigger and dialect != "harmony":
-        opened, closed = FORMS[dialect].think
+        opened, closed = FORMS[dialect].think or ("", "")
         assert _admits(auto.lark, f"I will look.\n{plain}")
         assert _admits(required.lark, f"{opened}hm {trigger} hm{closed}{plain}")
         assert not _may_begin(auto.lark, f"I will look.\n{invented}")
@@ -295,7 +83,7 @@ def test_one_named_tool_excludes_the_others(dialect: str) -> None:
     assert _admits(build(TOOLS, dialect, "get_weather").lark, plain)
 
 
-@pytest.mark.parametrize("dialect", [name for name, form in FORMS.items() if form.trigger and name != "harmony"])
+@pytest.mark.parametrize("dialect", [name for name, form in FORMS.items() if form.word and name != "harmony"])
 def test_the_body_begins_where_the_trigger_ends(dialect: str) -> None:
     """What a decoder needs that leaves prose alone: the same calls, from just after the trigger."""
     plain, other_order, invented = CALLS[dialect]
@@ -350,6 +138,27 @@ def test_special_tokens_are_matched_as_tokens() -> None:
     assert matcher.accepting()
 
 
+@pytest.mark.parametrize("dialect", ["hermes_json", "harmony", "kimi_k2", "qwen3_coder_xml", "gemma4", "lfm2"])
+def test_a_call_can_be_ended_where_markers_are_tokens(dialect: str) -> None:
+    """The ending holds the tokens themselves, not their names spelt out."""
+    plain = CALLS[dialect][0]
+    names = sorted(set(re.findall(r"<\|[^<>|]+\|>|<[|/]?\w+\|?>", plain)), key=len, reverse=True)[:6]
+    specials = {name: 256 + number for number, name in enumerate(names)}
+    grammar = build(TOOLS, dialect, "required", specials=specials)
+    tokens: list[int] = []
+    for piece in re.split("(" + "|".join(map(re.escape, names)) + ")", plain):
+        tokens += [specials[piece]] if piece in specials else list(piece.encode())
+    for length in range(1, len(tokens), 4):
+        matcher = BYTES.matcher(grammar.lark)
+        assert matcher.consume_all(tokens[:length])
+        spelt = b"".join(names[t - 256].encode() if t > 255 else bytes([t]) for t in tokens[:length])
+        ending = close(matcher, spelt, grammar.pieces)
+        assert ending is not None, spelt
+        whole = BYTES.matcher(grammar.lark)
+        assert whole.consume_all([*tokens[:length], *ending.tokens])
+        assert whole.accepting()
+
+
 def test_many_tools_make_one_grammar() -> None:
     tools = [Tool(f"tool_{n}", {"type": "object", "properties": {"a": {"type": "string"}}}) for n in range(120)]
     grammar = build(tools, "hermes_json", "required")
@@ -367,7 +176,7 @@ def test_grammars_are_cached_by_content() -> None:
 def test_a_wrong_request_is_named(dialect: str, choice: str) -> None:
     with pytest.raises(InputError, match="no tool is called"):
         build(TOOLS, dialect, choice)
-    with pytest.raises(InputError, match="no dialect"):
+    with pytest.raises(InputError, match="no dialect to write"):
         build(TOOLS, "klingon")
     with pytest.raises(InputError, match="there is no tool"):
         build([], dialect, "required")
@@ -380,9 +189,86 @@ def test_a_call_can_be_ended_from_any_byte(dialect: str) -> None:
     """In every dialect, from every byte of a call on, there is a way out that the grammar accepts."""
     plain = CALLS[dialect][0].encode()
     grammar = build(TOOLS, dialect, "required")
-    for length in range(len(FORMS[dialect].trigger.encode()), len(plain), 3):
+    for length in range(len(FORMS[dialect].word.encode()), len(plain), 3):
         matcher = BYTES.matcher(grammar.lark)
         assert matcher.consume_bytes(plain[:length])
         ending = close(matcher, plain[:length], grammar.pieces)
         assert ending is not None, plain[:length]
         assert accepts(BYTES, grammar.lark, plain[:length] + ending.text)
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        " to=functions.list_jobs<|channel|>commentary <|constrain|>json",
+        "<|channel|>analysis to=functions.list_jobs code",
+        " to=functions.list_jobs<|channel|>analysis",
+        "<|channel|>commentary<|message|>I look.<|end|><|start|>assistant to=functions.list_jobs<|channel|>commentary",
+    ],
+)
+def test_a_recipient_in_harmony_may_stand_before_the_channel_and_in_the_analysis(header: str) -> None:
+    assert _admits(build(TOOLS, "harmony", "required").lark, f"{header}<|message|>{{}}<|call|>")
+
+
+LIMITED = Tool(
+    "limited",
+    {
+        "type": "object",
+        "properties": {
+            "short": {"type": "string", "minLength": 2, "maxLength": 4},
+            "code": {"type": "string", "pattern": "^[a-z]+$"},
+        },
+        "additionalProperties": False,
+    },
+)
+
+
+@pytest.mark.parametrize(
+    "dialect", [name for name, form in FORMS.items() if form.style in ("tags", "elements") and name != "cline_xml"]
+)
+def test_raw_text_keeps_the_limits_of_its_schema(dialect: str) -> None:
+    """Lengths and patterns hold for raw parameters as they do for JSON strings."""
+    grammar, row = build([LIMITED], dialect, "required"), named(dialect)
+    for short, code, wanted in (
+        ("ab", "x", True),
+        ("a\n<>", "xyz", True),
+        ("a", "x", False),
+        ("abcde", "x", False),
+        ("ab", "x1", False),
+    ):
+        call = Call("limited", json.dumps({"short": short, "code": code}))
+        assert _admits(grammar.lark, render_calls(row, (call,), Toolset([LIMITED]))) is wanted, (short, code)
+
+
+PATCH_TOOL = Tool("apply_patch", None, grammar=Grammar("lark", APPLY_PATCH))
+PATCH_TEXT = "*** Begin Patch\n*** Delete File: a.py\n*** End Patch\n"
+FREE = {
+    "harmony": "<|channel|>commentary to=functions.apply_patch code<|message|>{}<|call|>",
+    "kimi_k2": "<|tool_calls_section_begin|><|tool_call_begin|>functions.apply_patch:0<|tool_call_argument_begin|>{}"
+    "<|tool_call_end|><|tool_calls_section_end|>",
+    "deepseek_v31": "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>apply_patch<｜tool▁sep｜>{}<｜tool▁call▁end｜>"
+    "<｜tool▁calls▁end｜>",
+    "qwen3_coder_xml": "<tool_call>\n<function=apply_patch>\n<parameter=input>\n{}\n</parameter>\n</function>\n"
+    "</tool_call>",
+    "deepseek_dsml": '<｜DSML｜tool_calls>\n<｜DSML｜invoke name="apply_patch">\n<｜DSML｜parameter name="input" '
+    'string="true">{}</｜DSML｜parameter>\n</｜DSML｜invoke>\n</｜DSML｜tool_calls>',
+}
+
+
+@pytest.mark.parametrize("dialect", FREE)
+def test_a_custom_tool_keeps_its_own_grammar_where_its_text_stands_raw(dialect: str) -> None:
+    lark = build([PATCH_TOOL, JOBS], dialect, "required").lark
+    assert _admits(lark, FREE[dialect].format(PATCH_TEXT))
+    assert not _admits(lark, FREE[dialect].format("*** Begin Patch\nno file\n*** End Patch\n"))
+    (call,) = receive(FREE[dialect].format(PATCH_TEXT), [PATCH_TOOL, JOBS], dialect).calls
+    assert call.outcome.ok
+    assert call.outcome.arguments is not None
+    assert call.outcome.arguments["input"].strip() == PATCH_TEXT.strip()
+
+
+def test_a_regex_of_a_custom_tool_holds_inside_a_json_string() -> None:
+    tool = Tool("when", None, grammar=Grammar("regex", r"\d{4}-\d{2}"))
+    lark = build([tool], "hermes_json", "required").lark
+    call = '<tool_call>{{"name": "when", "arguments": {{"input": "{}"}}}}</tool_call>'
+    assert _admits(lark, call.format("2026-11"))
+    assert not _admits(lark, call.format("2026-1"))

@@ -353,3 +353,34 @@ def test_the_tools_of_real_agents_compile_exactly() -> None:
                 assert _judge(schema).is_valid(json.loads(text)), (file.name, tool.get("name"), text)
             count += 1
     assert count > 100
+
+
+FORMATS = [
+    ("date", "2026-11-30", "2026-13-01"),
+    ("time", "23:59:59Z", "24:00:00Z"),
+    ("date-time", "2026-11-30T10:20:30.5+01:00", "2026-11-30 10:20"),
+    ("duration", "P1DT12H", "P1H"),
+    ("email", "a.b+c@example.org", "a@@b"),
+    ("hostname", "a-b.example", "-a.example"),
+    ("ipv4", "127.0.0.1", "256.0.0.1"),
+    ("ipv6", "2001:db8::1", "2001:db8:::1"),
+    ("uuid", "123e4567-e89b-12d3-a456-426614174000", "123e4567"),
+    ("uri", "https://example.org/a?b=c#d", "no uri"),
+    ("uri-reference", "../a/b?c", "a b"),
+    ("json-pointer", "/a~0b/0", "a"),
+]
+
+
+@pytest.mark.parametrize(("name", "good", "bad"), FORMATS)
+def test_a_known_format_is_followed_on_request(name: str, good: str, bad: str) -> None:
+    """JSON Schema has `format` as a remark, so the exact grammar admits any text unless it is told to follow it."""
+    schema = {"type": "string", "format": name}
+    followed = compile_exact(schema, Options(formats=True))
+    assert followed.inexact == ()
+    assert accepts(BYTES, followed.grammar(), json.dumps(good))
+    assert not accepts(BYTES, followed.grammar(), json.dumps(bad))
+    plain = compile_exact(schema)
+    assert accepts(BYTES, plain.grammar(), json.dumps(bad))
+    unknown = compile_exact({"type": "string", "format": "ISBN"}, Options(formats=True))
+    assert accepts(BYTES, unknown.grammar(), '"x"')
+    assert [note.keyword for note in unknown.inexact] == ["format"]

@@ -10,6 +10,9 @@ from pathlib import Path
 import pytest
 
 from onspec.contract.tool import Grammar, Tool
+from onspec.contract.toolset import Toolset
+from onspec.dialects import named
+from onspec.dialects.render import render_calls
 from onspec.errors import InputError
 from onspec.grammar.forms import FORMS
 from onspec.grammar.gbnf import gbnf
@@ -19,6 +22,7 @@ from onspec.grammar.structural_tag import structural_tag, structural_tag_flat
 from onspec.grammar.vllm import guided, response_format, structured_outputs
 from onspec.local import xllamacpp
 from onspec.local.llama_api import LlamaRuntime
+from onspec.message import Call
 from tests.local.tiny import write_tiny
 
 BYTES = Vocabulary.of_bytes()
@@ -39,7 +43,7 @@ TOOL = Tool(
 )
 OPEN = Tool("open", {"type": "object", "additionalProperties": {"type": "string"}})
 PATCH = Tool("apply_patch", None, grammar=Grammar("lark", APPLY_PATCH))
-JSON_DIALECTS = [name for name, form in FORMS.items() if form.style in ("json", "envelope")]
+JSON_DIALECTS = [name for name, form in FORMS.items() if form.style in ("json", "envelope", "keyed", "harmony")]
 
 
 @pytest.fixture(scope="module")
@@ -95,7 +99,7 @@ def test_llama_cpp_reads_the_grammar_of_every_json_dialect(llama: LlamaRuntime, 
     library.llama_sampler_init_grammar.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_char_p]
     assert library.llama_sampler_init_grammar(llama._vocab, written.grammar.encode(), b"root")
     fields = written.request()
-    assert bool(fields.get("grammar_lazy")) == bool(FORMS[dialect].trigger)
+    assert bool(fields.get("grammar_lazy")) == bool(FORMS[dialect].word)
 
 
 @pytest.mark.parametrize(
@@ -104,6 +108,9 @@ def test_llama_cpp_reads_the_grammar_of_every_json_dialect(llama: LlamaRuntime, 
         ('{"city": "Oslo", "days": 2}', True),
         ('{"city": "\\u00e9 \\"x\\"", "days": 14, "units": "metric", "near": ["a", "b"]}', True),
         ('{"city": "Oslo", "days": 2, "near": []}', True),
+        ('{"days": 3, "rate": 0.5, "city": "Oslo"}', True),
+        ('{"days": 3, "city": "Oslo", "days": 3}', False),
+        ('{"days": 3, "rate": 1}', False),
         ('{"city": "Oslo", "days": 0}', False),
         ('{"city": "Oslo", "days": 15}', False),
         ('{"city": "Oslo"}', False),
@@ -118,9 +125,42 @@ def test_llama_cpp_holds_the_schema(llama: LlamaRuntime, arguments: str, wanted:
     assert _llama_takes(llama, gbnf([TOOL, OPEN], "hermes_json").grammar, text) is wanted
 
 
+JOIN = Tool(
+    "join",
+    {
+        "type": "object",
+        "properties": {"a": {"type": "string"}, "b": {"type": "string"}, "c": {"type": "boolean"}},
+        "required": ["a"],
+        "dependentRequired": {"b": ["c"]},
+        "additionalProperties": False,
+    },
+)
+
+
+@pytest.mark.parametrize("dialect", JSON_DIALECTS)
+def test_llama_cpp_takes_keys_in_any_order_in_every_json_dialect(llama: LlamaRuntime, dialect: str) -> None:
+    """What the dialect's writer renders is taken by llama.cpp's engine, in any order; an invented key is not."""
+    grammar = gbnf([JOIN], dialect).grammar
+    for arguments, wanted in (
+        ('{"c":true,"b":"x","a":"y"}', True),
+        ('{"a": "y"}', True),
+        ('{"b":"x","a":"y"}', False),
+        ('{"a":"y","in_file":1}', False),
+    ):
+        row = named(dialect)
+        text = arguments if dialect == "json_args" else render_calls(row, (Call("join", arguments),), Toolset([JOIN]))
+        text = text.removeprefix("<|start|>assistant")
+        if FORMS[dialect].optional and FORMS[dialect].trigger:
+            text = text.removeprefix(FORMS[dialect].trigger)
+        assert _llama_takes(llama, grammar, text) is wanted, text
+
+
 def test_gbnf_says_what_it_cannot_follow() -> None:
-    written = gbnf([OPEN, TOOL], "hermes_json")
+    written = gbnf([OPEN, TOOL], "hermes_json", order="schema")
     assert "key order" in {note.keyword for note in written.inexact}
+    assert gbnf([JOIN], "hermes_json").inexact == ()
+    wide = Tool("wide", {"type": "object", "properties": {f"k{n}": {"type": "string"} for n in range(7)}})
+    assert "key order (of more than 6 keys)" in {note.keyword for note in gbnf([wide], "hermes_json").inexact}
     with pytest.raises(InputError):
         gbnf([TOOL], "qwen3_coder_xml")
     with pytest.raises(InputError):

@@ -10,9 +10,10 @@ import pytest
 from click.testing import CliRunner
 
 from onspec.cli.generate import generate
+from onspec.cli.history import last_messages, read_history
 from onspec.cli.model import model
 from onspec.cli.pressure import pressure
-from onspec.errors import OnspecError
+from onspec.errors import InputError, OnspecError
 
 TOOLS = [
     {
@@ -94,6 +95,57 @@ def test_a_wrong_use_is_told_in_one_line(tmp_path: Path, tiny_path: Path, histor
     line = [_file(tmp_path, "request.json", history), "--model", str(tiny_path), "--context", "512", *options]
     done = CliRunner().invoke(pressure, line)
     assert done.exit_code == 2 or isinstance(done.exception, OnspecError)
+
+
+SESSIONS = Path(__file__).parent.parent / "transcripts" / "sessions"
+
+
+@pytest.mark.parametrize(
+    ("name", "number", "tool", "tools", "messages"),
+    [
+        ("claude-code.jsonl", 0, "Read", {"Read"}, 2),
+        ("codex.jsonl", 0, "exec_command", {"exec_command"}, 2),
+        ("pi-v3.jsonl", 0, "read", {"read", "bash", "edit"}, 3),
+        ("qwen.jsonl", -1, "read_file", {"read_file"}, 4),
+        ("opencode-run.jsonl", 0, "read", {"read"}, 1),
+        ("opencode.db", 0, "read", {"read", "edit", "bash"}, 2),
+        ("openhands-sdk.jsonl", -1, "execute_bash", {"str_replace_editor", "execute_bash"}, 4),
+        ("nemo-gym.jsonl", -1, "view", {"view"}, 6),
+        ("openai-request.json", -1, "add", {"add"}, 5),
+    ],
+)
+def test_a_call_of_a_session_is_cut_out_with_the_tools_of_its_agent(
+    name: str, number: int, tool: str, tools: set[str], messages: int
+) -> None:
+    """Recorded tools are taken where the file has them, else those that the session calls of the known agent."""
+    cut, found = read_history(SESSIONS / name, None, number)
+    assert f'"name": "{tool}"' in cut.call
+    assert tools <= {one.name for one in found}
+    assert len(cut.messages) == messages
+    shorter = last_messages(cut, 1)
+    assert len(shorter.messages) <= 2 or shorter.messages[0].role == "system"
+    assert shorter.messages[-1] == cut.messages[-1]
+
+
+@pytest.mark.parametrize(
+    ("name", "number", "message"),
+    [
+        ("claude-code.jsonl", 9999, "there is no number 9999"),
+        ("copilot.jsonl", 0, "are not known"),
+        ("pi-v3.jsonl", -1, "no tool search_web that is known"),
+        ("swe-agent.traj", 0, "no JSON arguments"),
+    ],
+)
+def test_a_session_that_cannot_be_measured_is_told_why(name: str, number: int, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        read_history(SESSIONS / name, None, number)
+
+
+def test_pressure_reads_the_session_of_an_agent(tiny_path: Path) -> None:
+    line = [str(SESSIONS / "claude-code.jsonl"), "--call", "0", "--turns", "1", "--model", str(tiny_path), "--json"]
+    done = CliRunner().invoke(pressure, [*line, "--context", "16000"], catch_exceptions=False)
+    (arm,) = json.loads(done.stdout)
+    assert "".join(position["text"] for position in arm["positions"]).endswith("</tool_call>")
 
 
 def test_models_are_listed() -> None:

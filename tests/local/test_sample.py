@@ -14,10 +14,13 @@ from onspec.contract.tool import Tool
 from onspec.errors import LimitError
 from onspec.grammar.build import build
 from onspec.grammar.exact import Options, compile_exact
+from onspec.grammar.forms import form_of
 from onspec.grammar.rules import PYTHON_SPACING
-from onspec.local.chat import Chat, arguments_of, block_of
+from onspec.local.chat import Chat, block_of
+from onspec.local.closeout import Closeout
 from onspec.local.demo import is_valid
-from onspec.local.history import TOOLS
+from onspec.local.history import FLAT_TOOLS, TOOLS
+from onspec.local.live import ArgumentsPiece, LiveCall
 from onspec.local.pressure import Meter
 from onspec.local.runtime import Runtime, softmax
 from onspec.local.sample import Rejection, constrained, effective_size, free, resampled
@@ -26,25 +29,41 @@ from onspec.message import Message, Text
 CHOICE = compile_exact({"enum": ["the", "then", "in", True, 7]}, Options(spacing=PYTHON_SPACING, spellings=False))
 
 
-@pytest.mark.parametrize("budget", [1, 12, 30, 60, 100, 200])
-def test_every_constrained_call_is_valid_whatever_the_budget(fast: Runtime, budget: int) -> None:
-    """A model with random weights writes nonsense; its calls are whole all the same, and cut ones are marked."""
-    grammar = build(TOOLS, "hermes_json", "required", parallel=False, thinking="none")
+@pytest.mark.parametrize("tools", [TOOLS, FLAT_TOOLS, TOOLS[:1]], ids=["nested", "flat", "one"])
+@pytest.mark.parametrize("more", [0, 1, 5, 17, 60, 150])
+def test_every_constrained_call_is_valid_whatever_the_budget(fast: Runtime, tools: tuple[Tool, ...], more: int) -> None:
+    """A model with random weights writes nonsense; its calls are whole all the same, fit the budget, down to the
+    smallest that holds a call, and cut ones are marked and refused."""
+    grammar = build(tools, "hermes_json", "required", parallel=False, thinking="none")
     assert grammar.calls is not None
     matcher = fast.vocabulary.matcher(grammar.calls)
-    rng = np.random.default_rng(budget)
+    rng = np.random.default_rng(more)
     prompt = fast.tokenize("the call:")
-    shortest = len(fast.tokenize('{"name":"read","arguments":{"path":""}}</tool_call>'))
-    for _ in range(max(4, 600 // max(budget, 24))):
-        draw = constrained(fast, prompt, matcher, rng, pieces=grammar.pieces, budget=budget)
-        assert is_valid(draw.text), draw.text
-        assert len(draw.tokens) <= max(budget, shortest + 40)
+    least = Closeout(1, grammar.pieces).shortest(matcher)
+    assert least is not None
+    cut = 0
+    for _ in range(20):
+        draw = constrained(fast, prompt, matcher, rng, pieces=grammar.pieces, budget=least + more)
+        assert is_valid(draw.text, tools), draw.text
+        assert len(draw.tokens) <= least + more
         if draw.cut:
+            cut += 1
             assert draw.finish_reason == "length"
             found = block_of(draw.text)
             assert found is not None
-            tool = next(tool for tool in TOOLS if tool.name == found[0]["name"])
-            assert not check(tool, arguments_of(found[1]), finish_reason=draw.finish_reason).ok
+            tool = next(tool for tool in tools if tool.name == found[0]["name"])
+            written = json.dumps(found[0]["arguments"])
+            assert not check(tool, written, finish_reason=draw.finish_reason).ok
+    assert cut or more > 17
+
+
+def test_a_budget_that_holds_no_call_is_refused(fast: Runtime) -> None:
+    grammar = build(TOOLS, "hermes_json", "required", parallel=False, thinking="none")
+    assert grammar.calls is not None
+    matcher = fast.vocabulary.matcher(grammar.calls)
+    for budget in (1, 12, 40):
+        with pytest.raises(LimitError, match=r"the shortest call takes 4\d tokens"):
+            constrained(fast, [5], matcher, np.random.default_rng(0), pieces=grammar.pieces, budget=budget)
 
 
 def test_without_a_closeout_a_sample_may_end_in_the_middle(fast: Runtime) -> None:
@@ -101,18 +120,50 @@ def test_weights_estimate_the_chance_of_a_valid_value(fast: Runtime) -> None:
     assert all(draw.masses and 0 <= max(draw.masses) <= 1 for draw in draws)
 
 
-def test_rejection_follows_the_model_exactly(fast: Runtime) -> None:
-    """Adaptive rejection gives each value as often as the model would, given that it is valid."""
+def _chi_square(counts: Counter[bytes], shares: dict[bytes, float], total: int) -> tuple[float, float]:
+    """Pearson's statistic, values expected fewer than five times put together, and what it exceeds once in 10,000
+    times (E. B. Wilson and M. M. Hilferty's approximation, 1931)."""
+    rare = [text for text, share in shares.items() if share * total < 5]
+    bins = [(counts[text], share * total) for text, share in shares.items() if share * total >= 5]
+    if rare:
+        bins.append((sum(counts[text] for text in rare), max(sum(shares[text] for text in rare) * total, 1e-9)))
+    freedom = max(len(bins) - 1, 1)
+    limit = freedom * (1 - 2 / (9 * freedom) + 3.72 * math.sqrt(2 / (9 * freedom))) ** 3
+    return sum((found - wanted) ** 2 / wanted for found, wanted in bins if wanted > 0.5), limit
+
+
+def _apart(counts: Counter[bytes], shares: dict[bytes, float]) -> float:
+    total = sum(counts.values())
+    return sum(abs(counts[text] / total - share) for text, share in shares.items()) / 2
+
+
+def test_faithful_samples_follow_the_model_given_validity(fast: Runtime) -> None:
+    """Against the exact distribution: adaptive rejection passes a chi-square test, importance resampling comes near,
+    plain masking is neither."""
     prompt = fast.tokenize("in the ")
     exact = _distribution(fast, prompt, 8)
-    total = sum(exact.values())
-    sampler = Rejection(fast, prompt, fast.vocabulary.matcher(CHOICE.grammar(edges=False)), budget=8)
-    found = sampler.draws(np.random.default_rng(5), 400, attempts=200_000)
-    assert len(found.draws) == 400
-    counts = Counter(draw.text for draw in found.draws)
-    for text, mass in exact.items():
-        share = mass / total
-        assert abs(counts[text] / 400 - share) < 4 * math.sqrt(share * (1 - share) / 400) + 0.01
+    shares = {text: mass / sum(exact.values()) for text, mass in exact.items()}
+    matcher = fast.vocabulary.matcher(CHOICE.grammar(edges=False))
+    sampler = Rejection(fast, prompt, matcher, budget=8)
+    faithful = sampler.draws(np.random.default_rng(5), 2000, attempts=400_000)
+    assert len(faithful.draws) == faithful.effective == 2000
+    assert faithful.attempts > 2000
+    counts = Counter(draw.text for draw in faithful.draws)
+    statistic, limit = _chi_square(counts, shares, 2000)
+    assert statistic < limit
+    assert _apart(counts, shares) < 0.05
+
+    rng = np.random.default_rng(6)
+    masked = [constrained(fast, prompt, matcher, rng, budget=8, skip=False) for _ in range(2000)]
+    plain = Counter(draw.text for draw in masked)
+    statistic, limit = _chi_square(plain, shares, 2000)
+    assert statistic > limit
+    again = resampled(masked, 2000, rng)
+    assert 1 < again.effective < 2000
+    # So few independent draws are left; their share of each value wanders accordingly.
+    wander = sum(math.sqrt(share * (1 - share) / again.effective) for share in shares.values()) / 2
+    drawn = Counter(draw.text for draw in again.draws)
+    assert _apart(drawn, shares) < min(3 * wander + 0.02, _apart(plain, shares))
 
 
 def test_resampling_prefers_heavy_draws(fast: Runtime) -> None:
@@ -215,5 +266,8 @@ def test_a_chat_calls_the_tool_that_is_asked_for(fast: Runtime) -> None:
         (b'{"name": "a"}', ""),
     ],
 )
-def test_arguments_are_taken_byte_for_byte(body: bytes, wanted: str) -> None:
-    assert arguments_of(body) == wanted
+def test_arguments_are_told_byte_for_byte_as_they_come(body: bytes, wanted: str) -> None:
+    live = LiveCall(form_of("hermes_json"), ["a"], 0, "call_0")
+    told = [event for at in range(len(body)) for event in live.feed(body[at : at + 1])]
+    assert "".join(event.text for event in told if isinstance(event, ArgumentsPiece)) == wanted
+    assert live.done is bool(wanted)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-from gguf import GGUFWriter
+from gguf import GGMLQuantizationType, GGUFWriter
+from gguf.quants import quantize
 
 LAYERS, SIZE, HEADS, KV_HEADS, INNER, CONTEXT = 2, 64, 4, 2, 96, 512
 MERGES = ["t h", "th e", "Ġ the", "i n", "e r", '" :', '" }', "} ]", '" ,']
@@ -20,8 +21,8 @@ def letters() -> list[str]:
     return [table[code] for code in range(256)]
 
 
-def write_tiny(path: Path) -> Path:
-    """Write the model and give its path back."""
+def write_tiny(path: Path, packed: GGMLQuantizationType | None = None) -> Path:
+    """Write the model, its matrices quantised to `packed` if that is given, and give its path back."""
     rng = np.random.default_rng(7)
     tokens = ["<|endoftext|>", "<|im_start|>", "<|im_end|>", *letters(), *(merge.replace(" ", "") for merge in MERGES)]
     writer = GGUFWriter(path, "llama")
@@ -45,7 +46,11 @@ def write_tiny(path: Path) -> Path:
     writer.add_add_bos_token(False)
 
     def tensor(name: str, *shape: int) -> None:
-        writer.add_tensor(name, rng.normal(0, 0.25, shape).astype(np.float32))
+        values = rng.normal(0, 0.25, shape).astype(np.float32)
+        if packed is None:
+            writer.add_tensor(name, values)
+        else:
+            writer.add_tensor(name, quantize(values, packed), raw_dtype=packed)
 
     tensor("token_embd.weight", len(tokens), SIZE)
     writer.add_tensor("output_norm.weight", np.ones(SIZE, np.float32))

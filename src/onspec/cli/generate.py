@@ -27,6 +27,7 @@ from onspec.message import Message, Text
 @click.option(
     "--runtime", type=click.Choice(["auto", "xllamacpp", "llama_cpp", "gguf", "transformers"]), default="auto"
 )
+@click.option("--dialect", help="The dialect of the model's calls, where its chat template does not tell.")
 @click.option("--free", is_flag=True, help="Do not constrain calls: see what the model would write by itself.")
 @click.option("--max-tokens", type=click.IntRange(1), default=256, show_default=True)
 @click.option("--temperature", type=click.FloatRange(0), default=0.7, show_default=True)
@@ -41,6 +42,7 @@ def generate(
     choice: str,
     model: str,
     runtime: Any,
+    dialect: str | None,
     free: bool,
     max_tokens: int,
     temperature: float,
@@ -65,7 +67,7 @@ def generate(
         raise click.UsageError("give either a PROMPT or --messages")
     found = load_tools(tools) if tools else []
     history = [Message("user", (Text(prompt),))] if prompt is not None else _read(messages, found)
-    chat = Chat(open_model(model, runtime=runtime, capacity=context, threads=threads))
+    chat = Chat(open_model(model, runtime=runtime, capacity=context, threads=threads), dialect)
     reply = chat.reply(
         history, found, choice, budget=max_tokens, temperature=temperature, seed=seed, constrain=not free
     )

@@ -40,7 +40,8 @@ def show(console: Console, arm: Arm) -> None:
         valid = pressure.valid
         console.print(
             Text(
-                f"  a valid call without a grammar: {valid.value:.3g} ± {valid.error:.1g} (n_eff {valid.effective:.1f})"
+                f"  a valid call without a grammar: {valid.value:.3g}, between {valid.lower:.3g} and {valid.upper:.3g} "
+                f"(95 %; followed {valid.known:.3g}, open {valid.open:.3g}, {valid.draws} draws)"
             )
         )
     console.print()

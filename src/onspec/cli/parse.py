@@ -11,6 +11,7 @@ from typing import IO, Any, Literal
 import click
 
 from onspec.audit import Repair
+from onspec.contract.known import known
 from onspec.contract.toolset import Toolset
 from onspec.dialects import DIALECTS
 from onspec.errors import InputError
@@ -31,8 +32,9 @@ CHUNK = 64 * 1024
     "-t",
     "--tools",
     "source",
-    metavar="FILE",
-    help="The declared tools: a JSON file (a tool, a list, or a whole request, in any provider's form).",
+    metavar="FILE|NAME",
+    help="The declared tools: a JSON file (a tool, a list, or a whole request, in any provider's form), or known tools "
+    "by name, such as pi/edit or claude-code/Edit,claude-code/Read.",
 )
 @click.option("-d", "--dialect", default="auto", show_default=True, metavar="NAME", help="See --list.")
 @click.option("-m", "--model", metavar="NAME", help="The model's name, to choose the dialect by.")
@@ -68,6 +70,7 @@ def parse(
     \b
     Examples:
       onspec parse --tools tools.json reply.txt
+      onspec parse --tools pi/read,pi/edit reply.txt
       curl ... | onspec parse --tools request.json --dialect harmony --stream --json
       onspec parse --list
 
@@ -77,7 +80,7 @@ def parse(
         _list(as_json)
         return
     if source is None:
-        raise click.UsageError("name the declared tools: --tools FILE")
+        raise click.UsageError("name the declared tools: --tools FILE, or known ones, such as --tools pi/edit")
     receiver = Receiver(
         _tools(source),
         dialect,
@@ -106,8 +109,11 @@ def _pieces(reply: IO[bytes]) -> Iterator[bytes]:
 
 
 def _tools(source: str) -> Toolset:
+    path = Path(source)
+    if not path.exists() and path.suffix != ".json" and len(path.parts) <= 2 * source.count(",") + 2:
+        return Toolset(known(name.strip()) for name in source.split(","))
     try:
-        definitions = json.loads(Path(source).read_bytes())
+        definitions = json.loads(path.read_bytes())
     except (ValueError, RecursionError) as error:
         raise InputError(f"{source} is not JSON: {error}") from None
     if not isinstance(definitions, list | dict):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,18 +10,15 @@ import click
 import numpy as np
 from rich.console import Console
 
-from onspec.cli.generate import load_tools
 from onspec.cli.heat import show, show_story
-from onspec.contract.tool import Tool
-from onspec.contract.toolset import Toolset
-from onspec.errors import InputError
-from onspec.local.arms import ARMS, cut_at
+from onspec.cli.history import last_messages, read_history
+from onspec.local.arms import ARMS
 from onspec.local.demo import run
 from onspec.local.models import DEFAULT, open_model
 from onspec.local.picture import Arm, document, page
 from onspec.local.pressure import Meter, Pressure
-from onspec.local.prompt import messages_of, render
-from onspec.message import Message
+from onspec.local.prompt import DIALECT
+from onspec.local.speech import measured as measured_speech
 
 _SHORT = {"thinking": "without thinking", "failures": "without failed calls"}
 
@@ -31,6 +27,7 @@ _SHORT = {"thinking": "without thinking", "failures": "without failed calls"}
 @click.argument("history", required=False, type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("-t", "--tools", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Tool definitions.")
 @click.option("-n", "--call", "number", default=-1, show_default=True, help="Which call; 0 is the first, -1 the last.")
+@click.option("--turns", type=click.IntRange(0), help="Keep only so many messages before the call.")
 @click.option("-m", "--model", default=DEFAULT, show_default=True, help="A model by name, or a GGUF file.")
 @click.option(
     "--runtime", type=click.Choice(["auto", "xllamacpp", "llama_cpp", "gguf", "transformers"]), default="auto"
@@ -59,6 +56,7 @@ def pressure(
     history: Path | None,
     tools: Path | None,
     number: int,
+    turns: int | None,
     model: str,
     runtime: Any,
     without: tuple[str, ...],
@@ -73,10 +71,13 @@ def pressure(
 ) -> None:
     """Measure how likely a local model is to break a call, where, and how.
 
-    HISTORY is a JSON file: a list of messages as OpenAI or Anthropic write them, or a whole request with `messages` and
-    `tools`. The model is led along one call of it; at each token the probability of everything that the tool's exact
-    grammar forbids there is summed, by cause. At each place where an object could go on, the chance of an invented key
-    is computed, and which keys.
+    HISTORY is a JSON file, a list of messages as OpenAI or Anthropic write them or a whole request with `messages` and
+    `tools`; or a session file of an agent, in any format that `onspec scan` reads, whose tools are those recorded in it
+    or, for a known agent, those that it calls.
+
+    The model is led along one call of it; at each token the probability of everything that the tool's exact grammar
+    forbids there is summed, by cause. At each place where an object could go on, the chance of an invented key is
+    computed, and which keys.
 
     \b
     Examples:
@@ -84,25 +85,32 @@ def pressure(
       onspec pressure request.json
       onspec pressure request.json --without failures --html pressure.html
       onspec pressure messages.json --tools tools.json --call 2 --draws 30 --json
+      onspec pressure session.jsonl --call 4 --turns 6
 
     Exit status: 0 measured, 2 used wrongly (also where the call itself does not keep its contract).
     """
     console = Console(stderr=False, highlight=False)
     notes = Console(stderr=True, highlight=False)
-    loaded = None if story else _load(history, tools)
+    if history is None and not story:
+        raise click.UsageError("give a HISTORY, or --demo")
+    loaded = None if story or history is None else read_history(history, tools, number)
     with notes.status("opening the model") as status:
-        opened = open_model(model, runtime=runtime, capacity=context, threads=threads)
-        if loaded is None:
+        opened = open_model(model, runtime=runtime, capacity=context, threads=threads, told=status.update)
+        if loaded is None or history is None:
             result = run(opened, seed=seed, told=lambda line: status.update(line))
             arms = list(result.arms)
         else:
             result = None
-            messages, found = loaded
-            cut = cut_at(messages, number)
-            meter = Meter(opened, found)
+            speech = measured_speech(opened)
+            notes.print(f"prompt: {speech.how}", style="dim")
+            if speech.dialect != DIALECT:
+                loaded = read_history(history, tools, number, speech.dialect)
+            whole, found = loaded
+            cut = last_messages(whole, turns)
+            meter = Meter(opened, found, speech.dialect)
             arms = []
             for name in ("as it is", *(_SHORT[word] for word in without)):
-                prompt = opened.prompt(render(ARMS[name](cut.messages), found))
+                prompt = opened.prompt(speech.prompt(ARMS[name](cut.messages), found))
 
                 def progress(what: str, done: int, of: int, name: str = name) -> None:
                     status.update(f"{name}: {what} {done}/{of}")
@@ -122,20 +130,3 @@ def pressure(
     else:
         for arm in arms:
             show(console, arm)
-
-
-def _load(history: Path | None, tools: Path | None) -> tuple[list[Message], list[Tool]]:
-    if history is None:
-        raise click.UsageError("give a HISTORY, or --demo")
-    try:
-        found = json.loads(history.read_bytes())
-    except ValueError as error:
-        raise InputError(f"{history} is not JSON: {error}") from None
-    declared = load_tools(tools) if tools is not None else []
-    if isinstance(found, dict):
-        if tools is None and found.get("tools"):
-            declared = list(Toolset.from_json(found["tools"]).values())
-        found = found.get("messages")
-    if not declared:
-        raise click.UsageError("the history names no tools; give them with --tools")
-    return messages_of(found), declared

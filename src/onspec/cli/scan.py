@@ -152,7 +152,7 @@ def show(console: Console, report: Report, names: tuple[str, ...], prices: Price
         return
     table = Table(box=None, pad_edge=False)
     for name in names:
-        table.add_column(name, overflow="ellipsis", no_wrap=True, min_width=8)
+        table.add_column(name, overflow="ellipsis", no_wrap=True, min_width=8, max_width=NAME_WIDTH)
     for title in COLUMNS:
         table.add_column(title, justify="right", no_wrap=True)
     rows = by(report, names) if names else []

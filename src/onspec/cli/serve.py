@@ -8,6 +8,7 @@ import json
 import signal
 from collections.abc import Callable
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -40,12 +41,16 @@ SECRET = ("authorization", "x-api-key", "api-key", "cookie", "proxy-authorizatio
 @click.option("--db", type=click.Path(path_type=Path), help="Keep counts in this SQLite file.")
 @click.option("--keep-payloads", is_flag=True, help="Keep what stood before and after each repair, too.")
 @click.option("--otel", is_flag=True, help="Write OpenTelemetry spans.")
+@click.option("--local", "model", is_flag=False, flag_value="", help="Be a local model: a name, or a GGUF file.")
+@click.option("--context", type=click.IntRange(64), default=8192, help="With --local: tokens of context (8192).")
+@click.option("--dialect", help="With --local: the dialect of its calls, where its chat template does not tell.")
 @click.option("--script", type=click.Path(path_type=Path), help="Be a scripted provider instead, for tests.")
 @click.option("--log", type=click.Path(path_type=Path), help="With --script: append every request to this file.")
 @click.option("--var", "variables", multiple=True, metavar="NAME=VALUE", help="With --script: {{NAME}}.")
 def serve(
-    file: Path | None, script: Path | None, log: Path | None, variables: tuple[str, ...], port: int | None, **given: Any
-) -> None:
+    file: Path | None, script: Path | None, log: Path | None, variables: tuple[str, ...], port: int | None,
+    model: str | None, context: int, dialect: str | None, **given: Any,
+) -> None:  # fmt: skip
     """Run a gateway: every tool call that passes keeps its contract.
 
     Point an agent's base URL at it and change nothing else. The page is at /onspec/, the metrics at /onspec/metrics.
@@ -53,11 +58,19 @@ def serve(
     \b
     onspec serve --upstream https://api.anthropic.com
     ANTHROPIC_BASE_URL=http://127.0.0.1:8484 claude
+    onspec serve --local smollm2 --port 8485
+    onspec serve --upstream http://127.0.0.1:8485
 
     Exit status: 0 when it was stopped, 2 when used wrongly, also where the port is taken.
     """
     if script is not None:
         return _play(script, port or 0, log, variables)
+    if model is not None:
+        if given["upstream"] or file is not None:
+            raise click.UsageError("--local is a provider, not a gateway: give --upstream or --config to another one")
+        local = import_module("onspec.cli.serve_local")  # Needs onspec[local], which a gateway does not.
+        local.serve_model(model, given["host"] or "127.0.0.1", port, context, dialect)
+        return
     run(Gateway(_config(file, port, given), recover_with), _started)
 
 

@@ -20,5 +20,5 @@ def tell(console: Console) -> None:
     """Run the model and print what it did. Takes about a minute on one core."""
     notes = Console(stderr=True, highlight=False)
     with notes.status("opening the model") as status:
-        story = run(open_model(MODEL), told=lambda line: status.update(line))
+        story = run(open_model(MODEL, told=status.update), told=lambda line: status.update(line))
     show_story(console, story)

@@ -10,6 +10,7 @@ from typing import Any, Self
 from onspec.contract.definition import EFFECTS, Definition, Effect, Grammar
 from onspec.contract.effects import effect_of
 from onspec.contract.formats import read
+from onspec.contract.free_text import FreeText, judge_of
 from onspec.contract.schema import Schema
 from onspec.contract.view import Views
 from onspec.errors import SchemaError, ToolFormatError
@@ -19,6 +20,8 @@ __all__ = ["EFFECTS", "Effect", "Grammar", "Tool"]
 
 class Tool:
     """A tool and its contract.
+
+    `free_text` judges the text of a custom tool with a grammar; its `unenforced` says why it does not, where it can't.
 
     Args:
         name: The name by which a model calls it.
@@ -34,7 +37,7 @@ class Tool:
         ToolFormatError: The name is empty, or an alias or effect is not of the kind above.
     """
 
-    __slots__ = ("aliases", "description", "effect", "grammar", "is_valid", "name", "schema", "views")
+    __slots__ = ("aliases", "description", "effect", "free_text", "grammar", "is_valid", "name", "schema", "views")
 
     def __init__(
         self,
@@ -58,6 +61,8 @@ class Tool:
         self.aliases: Mapping[str, str] = MappingProxyType(dict(aliases))
         self.effect: Effect | None = effect
         self.grammar = grammar if schema is not None or grammar is not None else Grammar("text")
+        free = self.grammar if schema is None else None
+        self.free_text: FreeText | None = judge_of(free) if free is not None else None
         self.schema: Schema | None = None
         self.views = Views(Schema(True))
         self.is_valid: Callable[[Any], bool] = _is_text

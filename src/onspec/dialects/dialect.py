@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from onspec.contract.tool import Tool
 from onspec.contract.toolset import Toolset
 from onspec.dialects.draft import Reading
+from onspec.dialects.form import Form
 from onspec.message import Call, Result
 
 
@@ -77,6 +78,11 @@ class Family(Protocol):
 
     def read(self, text: str, pos: int, inside: object | None, context: Context, final: bool) -> Reading:
         """Read one call (or an envelope's end) at `pos`. `final`: nothing follows `text`."""
+        ...
+
+    @property
+    def forms(self) -> tuple[Form, ...]:
+        """The ways in which models of this family write calls of their own accord, that of `write_calls` first."""
         ...
 
     def write_calls(self, calls: tuple[Call, ...], tools: Toolset) -> str:

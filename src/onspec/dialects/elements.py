@@ -11,6 +11,7 @@ import orjson
 from onspec.contract.toolset import Toolset
 from onspec.dialects.dialect import Context, properties
 from onspec.dialects.draft import NOT_CALL, Block, Draft, Fault, More, Note, Pair, Reading
+from onspec.dialects.form import Form
 from onspec.dialects.scan import SPACE, waker
 from onspec.dialects.values import declared, is_json, is_text, quote, wants_text
 from onspec.dialects.write import arguments_of, pairs_of, tool_list
@@ -151,6 +152,13 @@ class ToolTags:
             elif depth <= 0:
                 depth = 1
         return fallback
+
+    @property
+    def forms(self) -> tuple[Form, ...]:
+        return (
+            Form("tags", call="<{name}>\n", end="</{name}>", repeat="block", tag="<{key}>", tag_end="</{key}>\n",
+                 framed=True),
+        )  # fmt: skip
 
     def write_calls(self, calls: tuple[Call, ...], tools: Toolset) -> str:
         return "\n".join(self._one(call, tools) for call in calls)
@@ -341,6 +349,15 @@ class MarkedElements:
         return "{" + ", ".join(f"{quote(key)}: {value}" for key, value in parts) + "}", at + len(close)
 
     # -- writing ---------------------------------------------------------------------------------------------------
+
+    @property
+    def forms(self) -> tuple[Form, ...]:
+        return (
+            Form(
+                "elements", f"{NS}<tool_call>", lead="\n", call=f'{NS}<invoke name="{{name}}">\n',
+                end=f"{NS}</invoke>\n", close=f"{NS}</tool_call>", tag=f"{NS}<{{key}}>", tag_end=f"{NS}</{{key}}>\n",
+            ),
+        )  # fmt: skip
 
     def write_calls(self, calls: tuple[Call, ...], tools: Toolset) -> str:
         lines = [f"{NS}<tool_call>"]

@@ -11,6 +11,7 @@ import orjson
 from onspec.contract.toolset import Toolset
 from onspec.dialects.dialect import Context
 from onspec.dialects.draft import NOT_CALL, Block, Draft, Fault, More, Note, Reading
+from onspec.dialects.form import Form
 from onspec.dialects.scan import SPACE, waker
 from onspec.dialects.values import is_text, quote
 from onspec.dialects.write import arguments_of, escape_markers, tool_list
@@ -310,6 +311,11 @@ class Gemma:
         return tool is not None and state.context.declares(state.draft.name, key) and is_text(tool, key)
 
     # -- writing ---------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def forms(self) -> tuple[Form, ...]:
+        form = Form("bare", self.open, call="call:{name}", close=self.close, repeat="both", mark=self.mark, loose=False)
+        return (form,)
 
     def write_calls(self, calls: tuple[Call, ...], tools: Toolset) -> str:
         return "".join(self._one(call) for call in calls)

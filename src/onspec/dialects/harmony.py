@@ -10,6 +10,7 @@ from onspec.contract.toolset import Toolset
 from onspec.dialects.dialect import Context, properties
 from onspec.dialects.draft import NOT_CALL, Block, Draft, Fault, More, Note, Reading
 from onspec.dialects.envelope import read_envelope
+from onspec.dialects.form import Form
 from onspec.dialects.scan import SPACE, json_waker, scan_json, waker
 from onspec.dialects.typescript import namespace
 from onspec.dialects.values import is_json
@@ -319,6 +320,11 @@ class Harmony:
         return Block(ends, notes=[Note("segment_dropped", pos, ends)], whole_text=stop is None)
 
     # -- writing ---------------------------------------------------------------------------------------------------
+
+    @property
+    def forms(self) -> tuple[Form, ...]:
+        trigger = f"{CHANNEL}commentary to=functions."
+        return (Form("harmony", trigger, call="{name}", end=CALL, repeat="one", free=True),)
 
     def write_calls(self, calls: tuple[Call, ...], tools: Toolset) -> str:
         return "".join(self._one(call) for call in calls)

@@ -10,6 +10,7 @@ from onspec.contract.toolset import Toolset
 from onspec.dialects.dialect import Context
 from onspec.dialects.draft import NOT_CALL, Block, Draft, Fault, More, Note, Reading
 from onspec.dialects.envelope import fence_start
+from onspec.dialects.form import Form
 from onspec.dialects.scan import SPACE, json_waker, scan_json, waker
 from onspec.dialects.write import arguments_of, escape_markers, tool_list
 from onspec.errors import InputError
@@ -41,7 +42,8 @@ class Headed:
         exact_section: Spellings taken without a note; empty: all.
         literals: Markers spelt out.
         firsts: Characters with which they begin.
-        write: Templates: section, call (`{name}`, `{index}`, `{id}`, `{arguments}`), joint between calls, section end.
+        write: Templates: section, call (`{name}`, `{index}`, `{id}`, `{call_id}`,
+            `{arguments}`), joint between calls, section end.
         name_pattern: What a name may be made of, as written.
     """
 
@@ -264,6 +266,16 @@ class Headed:
 
     # -- writing ---------------------------------------------------------------------------------------------------
 
+    @cached_property
+    def forms(self) -> tuple[Form, ...]:
+        section, one, joint, close = self.write
+        call, end = one.split("{arguments}")
+        if section:
+            free = bool(end) and not end.startswith("\n")
+            return (Form("json", section, call=call, end=end, close=close, between=joint, loose=free, free=free),)
+        trigger, _, rest = call.partition("{name}")
+        return (Form("json", trigger, call="{name}" + rest, repeat="block"),)
+
     def write_calls(self, calls: tuple[Call, ...], tools: Toolset) -> str:
         open_, one, joint, close = self.write
         parts = []
@@ -275,6 +287,7 @@ class Headed:
                 one.replace("{name}", call.name)
                 .replace("{index}", str(index))
                 .replace("{id}", call.id or f"call{index:05d}")
+                .replace("{call_id}", "")
                 .replace("{arguments}", body)
             )
         return open_ + joint.join(parts) + close

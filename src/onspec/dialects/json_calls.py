@@ -10,13 +10,19 @@ from onspec.contract.toolset import Toolset
 from onspec.dialects.dialect import Context
 from onspec.dialects.draft import NOT_CALL, Block, Draft, Fault, More, Note, Reading
 from onspec.dialects.envelope import fence_start, read_envelope, read_values
+from onspec.dialects.form import Form
 from onspec.dialects.scan import SPACE, JsonScan, json_waker, scan_json, waker
 from onspec.dialects.values import quote
 from onspec.dialects.write import arguments_of, escape_markers, tool_list
 from onspec.message import Call, Result
 
+_ID = '{"type":"string","pattern":"^[A-Za-z0-9_-]{1,64}$"}'
+
 MISFIT_REACH = 4000
 """Characters within which a closer must stand for a block without JSON to count as a broken call, not as prose."""
+
+NO_MARKER = "\x00"
+"""The marker of a text that is nothing but the arguments of a call."""
 
 _SOLID = re.compile(r"\S")
 _EXTRA = re.compile(r"[\s}\]`]*+")
@@ -37,7 +43,8 @@ class JsonCalls:
         keyed: Whether an object is `{name: arguments}`.
         string_arguments: Whether arguments may be text of JSON.
         brackets_optional: Whether the list's brackets may be missing.
-        header: How each object starts when written, before the name.
+        id_key: Key of a call's id, "" where none is written.
+        may: Further members that a model may write, key and JSON Schema of the value.
         result: Format of a result; `{content}` and `{name}` are filled in.
         prompt: Words of the prompt around the tools; `{tools}` is filled in.
     """
@@ -54,6 +61,7 @@ class JsonCalls:
     keyed: bool = False
     string_arguments: bool = False
     id_key: str = ""
+    may: tuple[tuple[str, str], ...] = ()
     result: str = "<tool_response>\n{content}\n</tool_response>"
     prompt: str = ""
 
@@ -227,6 +235,23 @@ class JsonCalls:
         return Block(closing.end(), [draft])
 
     # -- writing ---------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def forms(self) -> tuple[Form, ...]:
+        if self.opens[0] == NO_MARKER:
+            return (Form("json", optional=True, repeat="one"),)
+        return (
+            Form(
+                "keyed" if self.keyed else "envelope", self.opens[0].removesuffix("["),
+                lead="\n" if self.newline else " " if self.repeat else "",
+                close=("\n" if self.newline else "") + (self.closes[0] if self.closes else ""),
+                between="" if self.as_list else "\n" if self.closes else "; ",
+                repeat="block" if self.repeat else "call", listed=self.as_list,
+                loose=not self.opens[0].endswith("["),
+                keys=(self.names[0], self.arguments[0]),
+                fixed=((self.id_key, _ID),) if self.id_key else (), may=self.may,
+            ),
+        )  # fmt: skip
 
     def write_calls(self, calls: tuple[Call, ...], tools: Toolset) -> str:
         objects = [self._object(index, call) for index, call in enumerate(calls)]

@@ -9,6 +9,7 @@ from functools import cached_property
 from onspec.contract.toolset import Toolset
 from onspec.dialects.dialect import Context
 from onspec.dialects.draft import NOT_CALL, Block, Draft, Fault, More, NotCall, Note, Reading
+from onspec.dialects.form import Form
 from onspec.dialects.scan import SPACE, waker
 from onspec.dialects.values import is_json, quote
 from onspec.dialects.write import arguments_of, escape_markers, pairs_of, tool_list
@@ -368,6 +369,16 @@ class Pythonic:
         return reading
 
     # -- writing ---------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def forms(self) -> tuple[Form, ...]:
+        opened, close = (self.opens[0] if self.opens else ""), (self.closes[0] if self.closes else "")
+        return (
+            Form(
+                "keywords", opened, optional=self.bare or not opened, call="{name}" + self.suffix, close=close,
+                between="\n" if self.lines else "", listed=not self.lines,
+            ),
+        )  # fmt: skip
 
     def write_calls(self, calls: tuple[Call, ...], tools: Toolset) -> str:
         written = [self._one(call) for call in calls]

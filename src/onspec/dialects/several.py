@@ -9,6 +9,7 @@ from functools import cached_property
 from onspec.contract.toolset import Toolset
 from onspec.dialects.dialect import Context, Family
 from onspec.dialects.draft import NOT_CALL, Block, More, NotCall, Reading
+from onspec.dialects.form import Form
 from onspec.message import Call, Result
 
 
@@ -18,9 +19,11 @@ class Several:
 
     Attributes:
         families: In the order in which they are tried; the first one writes.
+        native: How many of them, from the first, are ways in which a model of the dialect writes of its own accord.
     """
 
     families: tuple[Family, ...]
+    native: int = 1
 
     @cached_property
     def firsts(self) -> str:
@@ -80,6 +83,10 @@ class Several:
         if isinstance(reading, Block) and reading.inside is not None:
             reading.inside = (family, reading.inside)
         return reading
+
+    @cached_property
+    def forms(self) -> tuple[Form, ...]:
+        return tuple(form for family in self.families[: self.native] for form in family.forms)
 
     def write_calls(self, calls: tuple[Call, ...], tools: Toolset) -> str:
         return self.families[0].write_calls(calls, tools)

@@ -7,7 +7,7 @@ from typing import Any
 from onspec.dialects.dialect import Dialect, Family
 from onspec.dialects.elements import NS, MarkedElements, ToolTags
 from onspec.dialects.harmony import CALL, END, RETURN, THINKING_END, Harmony
-from onspec.dialects.json_calls import JsonCalls
+from onspec.dialects.json_calls import NO_MARKER, JsonCalls
 from onspec.dialects.pythonic import Pythonic
 from onspec.dialects.several import Several
 from onspec.dialects.tag_families import (
@@ -259,7 +259,7 @@ _TABLE: tuple[Dialect, ...] = (
     _row(
         "llama_python_tag",
         "Llama 3.1 built-in tools",
-        Several((PYTHON_TAG, LLAMA, FUNCTION_JSON)),
+        Several((PYTHON_TAG, LLAMA, FUNCTION_JSON), native=2),
         '<|python_tag|>get_weather.call(city="Oslo")',
         controls=_LLAMA_ENDS,
         bare_native=("json",),
@@ -560,7 +560,7 @@ _TABLE: tuple[Dialect, ...] = (
     _row(
         "json_args",
         "arguments of a structured call",
-        JsonCalls(opens=("\x00",), prompt="{tools}"),
+        JsonCalls(opens=(NO_MARKER,), prompt="{tools}"),
         '{"city": "Oslo"}',
         bare=(),
         think=(),

@@ -11,6 +11,7 @@ from itertools import takewhile
 from onspec.contract.toolset import Toolset
 from onspec.dialects.dialect import Context
 from onspec.dialects.draft import NOT_CALL, Block, Draft, Fault, Kind, More, Note, Pair, Reading
+from onspec.dialects.form import Form, Repeat
 from onspec.dialects.scan import JsonScan, json_waker, scan_json, waker
 from onspec.dialects.tags import RESULTS, Tags
 from onspec.dialects.values import is_text
@@ -700,6 +701,23 @@ class Tagged:
         return Pair(header[1], value), closing.end()
 
     # -- writing ---------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def forms(self) -> tuple[Form, ...]:
+        open_, close, call_open, call_close, argument = self.write
+        tag, tag_end = argument.split("{value}")
+        trigger, lead = open_.rstrip(), open_[len(open_.rstrip()) :]
+        if not trigger:
+            trigger, _, name = call_open.partition("{name}")
+            call_open = "{name}" + name
+        end, close = (call_close, close) if open_ else ("", call_close)
+        repeat: Repeat = "block" if self.wrapper_each or not open_ else "call"
+        return (
+            Form(
+                "tags", trigger, lead=lead, call=call_open, end=end, close=close, repeat=repeat, tag=tag,
+                tag_end=tag_end, framed=self.newline_frame, cdata=self.cdata,
+            ),
+        )  # fmt: skip
 
     def write_calls(self, calls: tuple[Call, ...], tools: Toolset) -> str:
         open_, close, call_open, call_close, _ = self.write

@@ -81,7 +81,7 @@ MISTRAL_ARGS = Headed(
     separator=r"\[ARGS\]",
     literals=("[TOOL_CALLS]", "[ARGS]", "[CALL_ID]", "[/TOOL_CALLS]"),
     firsts="[",
-    write=("", "[TOOL_CALLS]{name}[ARGS]{arguments}", "", ""),
+    write=("", "[TOOL_CALLS]{name}{call_id}[ARGS]{arguments}", "", ""),
     result="[TOOL_RESULTS]{content}[/TOOL_RESULTS]",
     prompt="[AVAILABLE_TOOLS]{tools}[/AVAILABLE_TOOLS]",
 )
@@ -130,6 +130,7 @@ COHERE = JsonCalls(
 )  # fmt: skip
 LLAMA = JsonCalls(
     opens=("<|python_tag|>",), arguments=("parameters", "arguments"), result="{content}", prompt=PROMPT + "{open}",
+    may=(("type", '{"const":"function"}'),),
 )  # fmt: skip
 INTERNLM = JsonCalls(
     opens=("<|action_start|><|plugin|>", "<|action_start|> <|plugin|>"), closes=("<|action_end|>",),
@@ -181,6 +182,6 @@ LLAMA4_JSON = JsonCalls(
     arguments=("parameters", "arguments"),
     prompt=PROMPT + "{open}",
 )
-PYTHON_TAG = Pythonic(("<|python_tag|>",), suffix=".call", prompt=PROMPT + "<|python_tag|>f.call(a=1)")
+PYTHON_TAG = Pythonic(("<|python_tag|>",), lines=True, suffix=".call", prompt=PROMPT + "<|python_tag|>f.call(a=1)")
 PHI_AUTO = JsonCalls(opens=("functools[",), as_list=True, prompt=PROMPT)
 XLAM_LIST = JsonCalls(opens=("[TOOL_CALLS]", "<tool_call>"), as_list=True, prompt=PROMPT + "[...]")

@@ -10,6 +10,7 @@ from typing import Any
 from onspec.gateway import sse
 from onspec.gateway.config import Rules
 from onspec.gateway.contracts import Contracts
+from onspec.gateway.rewrite import Live, Rewriter
 from onspec.gateway.upstream import Answer, UpstreamError
 from onspec.gateway.usage import Tokens, spent, together
 from onspec.gateway.verdict import Judge, Verdict
@@ -33,6 +34,15 @@ class Tries:
     verdict: Verdict
     asked: int = 0
     usage: Tokens = field(default_factory=dict)
+
+
+def rejected(api: Api, rewriter: Rewriter, live: Live, judge: Judge) -> tuple[Rejected, Verdict]:
+    """A call that waits in a rewriter, as it is to be asked for again, and the verdict that it has now."""
+    first = judge(live.match, live.stream.text, live.finish)
+    before = api.before(rewriter.history[: live.frames_before], live.key)
+    start = live.start
+    call = Rejected(live.name, start.call_id, live.stream.text, first.feedback, before, start.namespace, start.custom)
+    return call, first
 
 
 @dataclass(slots=True)
@@ -77,8 +87,8 @@ async def ask_again(
             break
         tries.usage = together(tries.usage, said.usage)
         match = contracts.find(said.name, said.namespace) if said.name else None
-        if match is None:
-            break
+        if match is None or (match.tool is not None and (match.tool.schema is None) != call.custom):
+            break  # a call of the other kind, JSON for free text, cannot take the place of this one
         verdict = judge(match, said.raw, said.finish)
         if verdict.status != "refused" and match.tool is not None and match.tool.name == verdict.tool:
             tries.verdict = verdict

@@ -9,11 +9,10 @@ import time
 from collections import deque
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from types import ModuleType
 from typing import Any, cast
 
 from onspec.errors import InputError, MissingExtra
-from onspec.gateway import anthropic, chat, responses
+from onspec.gateway.apis import api_of
 from onspec.gateway.config import Config
 from onspec.gateway.contracts import ContractCache
 from onspec.gateway.exchange import Broken, Exchange, answer_error, read_request
@@ -24,7 +23,6 @@ from onspec.gateway.record import Record, Watch
 from onspec.gateway.store import Store
 from onspec.gateway.telemetry import Spans
 from onspec.gateway.upstream import Client
-from onspec.gateway.wire import Api
 
 try:
     from starlette.applications import Starlette
@@ -35,8 +33,6 @@ Scope = dict[str, Any]
 Receive = Callable[[], Awaitable[dict[str, Any]]]
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 
-APIS: dict[str, ModuleType] = {"/messages": anthropic, "/chat/completions": chat, "/responses": responses}
-"""The foreign API by the end of the path."""
 OWN = "/onspec"
 RECENT = 200
 TOKEN = b"x-onspec-token"
@@ -121,7 +117,7 @@ class Gateway:
         target = raw_path.decode("latin-1") + (
             f"?{scope['query_string'].decode('latin-1')}" if scope["query_string"] else ""
         )
-        api = _api(method, scope["path"])
+        api = api_of(method, scope["path"])
         if not self._allowed(scope):
             return await answer_error(send, api, 401, f"send a client token as {TOKEN.decode()}")
         upstream = self.config.route(scope["path"])
@@ -153,13 +149,6 @@ class Gateway:
                 api.name if api is not None else "other", exchange.status, exchange.outcome, time.monotonic() - started
             )
             self._spans.end(span, exchange)
-
-
-def _api(method: str, path: str) -> Api | None:
-    if method != "POST":
-        return None
-    path = path.rstrip("/")
-    return next((cast(Api, api) for end, api in APIS.items() if path.endswith(end)), None)
 
 
 async def _body(receive: Receive, limit: int) -> bytes | int | None:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import gzip
 import json
-import zlib
+import logging
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any
 
 from onspec.gateway import again, body, sse
+from onspec.gateway.coding import Undecodable, decoded, known
 from onspec.gateway.config import POLICIES, Config, Rules, Upstream
 from onspec.gateway.contracts import ContractCache, Contracts
 from onspec.gateway.metrics import Metrics
@@ -26,6 +26,9 @@ Send = Callable[[dict[str, Any]], Awaitable[None]]
 PING_SECONDS = 10.0
 MAX_WHOLE = 64 * 1024 * 1024
 """Largest answer, in bytes, that is read whole; a larger one is passed on unread."""
+MAX_DECODED = 256 * 1024 * 1024
+"""Largest body, in bytes, once it is decompressed."""
+log = logging.getLogger("onspec.gateway")
 OWN = frozenset({b"host", b"content-length", b"x-onspec-token"})
 
 
@@ -117,6 +120,9 @@ class Exchange:
         asked = self.asked
         kind = answer.header(b"content-type").lower()
         if asked.api is None or answer.status >= 300 or answer.status < 200:
+            return await self._through(answer)
+        if not known(answer.header(b"content-encoding")):
+            log.warning("an answer under an unknown content coding passes unread")
             return await self._through(answer)
         streams = isinstance(asked.body, dict) and asked.body.get("stream") is True
         if "event-stream" in kind or (streams and "json" not in kind and "html" not in kind):
@@ -214,16 +220,7 @@ class Exchange:
             await self._write(rewriter.supply(tries.verdict, tries.usage, tries.asked))
         while rewriter.waiting and not rewriter.ended:
             live = rewriter.waiting[0]
-            first = judge(live.match, live.stream.text, live.finish)
-            call = Rejected(
-                live.name,
-                live.start.call_id,
-                live.stream.text,
-                first.feedback,
-                api.before(rewriter.history[: live.frames_before], live.key),
-                live.start.namespace,
-                live.start.custom,
-            )
+            call, first = again.rejected(api, rewriter, live, judge)
             tries = await self._meanwhile(self._again(api, call, first, rules, judge))
             live.tries = tries.asked
             await self._write(rewriter.settle(live, tries.verdict, tries.usage))
@@ -279,7 +276,9 @@ class Exchange:
                 raw += chunk
                 if len(raw) > MAX_WHOLE:
                     raise UpstreamError("the provider's answer is too large")
-            data = _decode(bytes(raw), coded)
+            data = decoded(bytes(raw), coded, MAX_DECODED)
+        except Undecodable as error:
+            return await self._error(502, f"the provider's answer cannot be read: {error}")
         except UpstreamError as error:
             return await self._error(error.status, str(error))
         except asyncio.CancelledError:
@@ -381,8 +380,8 @@ def read_request(
         return asked
     coding = next((value for key, value in headers if key.lower() == b"content-encoding"), b"").decode("latin-1")
     try:
-        asked.body = json.loads(_decode(data, coding).decode("utf-8", "surrogateescape"))
-    except (ValueError, RecursionError, UpstreamError):
+        asked.body = json.loads(decoded(data, coding, MAX_DECODED).decode("utf-8", "surrogateescape"))
+    except (ValueError, RecursionError, Undecodable):
         return asked
     if not isinstance(asked.body, dict):
         return asked
@@ -393,6 +392,8 @@ def read_request(
     asked.contracts = cache.of(asked.body, config.aliases())
     if asked.rules.strict == "off":
         asked.data = without_strict(asked.body, data)
+        if asked.data is not data:
+            asked.headers = [(key, value) for key, value in headers if key.lower() != b"content-encoding"]
     return asked
 
 
@@ -413,20 +414,6 @@ def without_strict(request: dict[str, Any], data: bytes) -> bytes:
         return data
     request["tools"] = tools
     return json.dumps(request).encode()
-
-
-def _decode(data: bytes, coding: str) -> bytes:
-    coding = coding.strip().lower()
-    try:
-        if coding in ("gzip", "x-gzip"):
-            return gzip.decompress(data)
-        if coding == "deflate":
-            return zlib.decompress(data)
-    except (OSError, EOFError, zlib.error):
-        raise UpstreamError("an answer that is not compressed as it says") from None
-    if coding in ("", "identity"):
-        return data
-    raise UpstreamError(f"an unknown content coding {coding[:40]}")
 
 
 def _length(data: bytes | bytearray) -> tuple[bytes, bytes]:

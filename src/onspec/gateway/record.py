@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -13,6 +14,9 @@ BYTES_A_TOKEN = 4
 """For the estimate of tokens saved; measured tokenizers lie between 3 and 5 for code."""
 UNKNOWN_KEY_RULES = frozenset({"drop_unknown_key", "alias_key", "key_case", "promote_numbered_item", "lift_flat_item"})
 MAX_NAME = 80
+MAX_NOTED = 1000
+"""Contracts whose fault is remembered, so that it is told once."""
+log = logging.getLogger("onspec.gateway")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +51,12 @@ class Record:
 
 @dataclass(slots=True)
 class Watch:
-    """Where records go: every watcher is told of every call."""
+    """Where records go: every watcher is told of every call. A contract that can't be enforced is told of once."""
 
     watchers: list[Callable[[Record], None]] = field(default_factory=list)
     keep_payloads: bool = False
+
+    noted: set[tuple[str, str]] = field(default_factory=set)
 
     def tell(self, record: Record) -> None:
         """Tell every watcher. A watcher must not raise or block."""
@@ -74,6 +80,10 @@ class Watch:
             if violation.code == "unknown_key":
                 invented.append(violation.path.rpartition("/")[2][:MAX_NAME])
             audit.append({"code": violation.code, "path": violation.path[:200], "message": violation.message[:300]})
+        if verdict.note and (verdict.tool, verdict.note) not in self.noted and len(self.noted) < MAX_NOTED:
+            self.noted.add((verdict.tool, verdict.note))
+            log.warning("the contract of %s is not enforced: %s", verdict.tool[:MAX_NAME], verdict.note[:300])
+            audit.append({"code": "not_enforced", "path": "", "message": verdict.note[:300]})
         if self.keep_payloads and verdict.status != "accepted":
             audit.append({"raw": verdict.raw})
         saved = len(verdict.raw) // BYTES_A_TOKEN if outcome in ("repaired", "promoted") else 0

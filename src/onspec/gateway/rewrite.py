@@ -307,7 +307,7 @@ class Rewriter:
     def _holds(self, match: Match) -> bool:
         if match.tool is None:
             return True
-        return self._hold == "call" and match.tool.schema is not None
+        return self._hold == "call" and (match.tool.schema is not None or match.tool.free_text is not None)
 
     def _end(self, live: Live) -> None:
         """The call is complete: judge it, unless that has been done."""

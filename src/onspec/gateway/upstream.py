@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from typing import cast
@@ -10,6 +9,7 @@ from urllib.request import getproxies, proxy_bypass
 
 from onspec.errors import MissingExtra
 from onspec.gateway import http1
+from onspec.gateway.coding import Decoder, Undecodable
 
 try:
     import httpx2 as httpx
@@ -26,7 +26,7 @@ HOP = frozenset(
 )
 """Headers that belong to one connection (RFC 9110, 7.6.1)."""
 ENCODINGS = (b"gzip", b"deflate", b"identity")
-"""Content codings the gateway can read."""
+"""Content codings the gateway asks for. It can take off others too, which some send unasked."""
 
 
 class UpstreamError(Exception):
@@ -78,12 +78,15 @@ class Answer:
             async for chunk in self.raw():
                 yield chunk
             return
-        decoder = Decoder(coding)
-        async for chunk in self.raw():
-            data = decoder.feed(chunk)
-            if data:
-                yield data
-        decoder.close()
+        try:
+            decoder = Decoder(coding)
+            async for chunk in self.raw():
+                data = decoder.feed(chunk)
+                if data:
+                    yield data
+            decoder.close()
+        except Undecodable as error:
+            raise UpstreamError(f"the provider's answer cannot be read: {error}") from None
 
     async def close(self) -> None:
         """Let the connection go; one whose body has not ended is closed."""
@@ -182,37 +185,6 @@ def split(url: str) -> tuple[http1.Origin, str]:
     return (secure, host.strip("[]"), int(port) if port else (443 if secure else 80)), slash + path
 
 
-class Decoder:
-    """Takes a content coding off, piece by piece.
-
-    Raises:
-        UpstreamError: The coding is not known, or the data is not coded so or ends too soon.
-    """
-
-    def __init__(self, coding: str) -> None:
-        coding = coding.strip().lower()
-        if coding in ("", "identity"):
-            self._pack = None
-        elif coding in ("gzip", "x-gzip", "deflate"):
-            self._pack = zlib.decompressobj(wbits=47 if coding != "deflate" else 15)
-        else:
-            raise UpstreamError(f"the provider's answer is coded as {coding[:40]}, which was not asked for")
-
-    def feed(self, chunk: bytes) -> bytes:
-        """The decoded bytes of the next piece."""
-        if self._pack is None:
-            return chunk
-        try:
-            return self._pack.decompress(chunk)
-        except zlib.error:
-            raise UpstreamError("the provider's answer is not compressed as it says") from None
-
-    def close(self) -> None:
-        """The data has ended."""
-        if self._pack is not None and not self._pack.eof:
-            raise UpstreamError("the provider's compressed answer ends too soon")
-
-
 def forwarded(headers: Iterable[tuple[bytes, bytes]], drop: frozenset[bytes] = frozenset()) -> Headers:
     """The headers that go on to the other side: none of the connection's own, none that `Connection` names."""
     headers = list(headers)
@@ -223,7 +195,7 @@ def forwarded(headers: Iterable[tuple[bytes, bytes]], drop: frozenset[bytes] = f
 
 
 def readable(headers: Headers) -> Headers:
-    """The same headers, asking only for codings that the gateway can take off."""
+    """The same headers, asking for no coding that holds pieces of a stream back."""
     asked = b",".join(value for key, value in headers if key.lower() == b"accept-encoding").lower()
     kept = [coding for coding in ENCODINGS if coding in asked] or [b"identity"]
     return [(key, value) for key, value in headers if key.lower() != b"accept-encoding"] + [

@@ -33,6 +33,7 @@ class Verdict:
         cut: Whether the text stops before its end.
         feedback: For the model, where refused.
         undeclared: JSON Pointers of keys that an open schema lets through though it does not name them.
+        note: Why the contract could not be enforced, or "".
     """
 
     status: Status
@@ -45,6 +46,7 @@ class Verdict:
     cut: bool = False
     feedback: str = ""
     undeclared: tuple[str, ...] = ()
+    note: str = ""
 
 
 _ANY = Tool("unknown", True)
@@ -76,7 +78,7 @@ def judge_with(policy_for: Callable[[Tool], Policy], fault: Callable[[], None] =
             return Verdict("refused", "", raw, raw, None, (), (violation,) if violation else (), False, feedback)
         tool = match.tool
         if tool.schema is None:
-            return Verdict("repaired" if match.repairs else "accepted", tool.name, raw, raw, raw, match.repairs)
+            return free_form(tool, raw, match.repairs)
         begun = finish == "length" and (not raw.strip() or open_ended(raw))
         reason = "length" if begun else None
         outcome = check(tool, whole_characters(raw), policy_for(tool), reason)
@@ -100,6 +102,17 @@ def judge_with(policy_for: Callable[[Tool], Policy], fault: Callable[[], None] =
         )
 
     return judge
+
+
+def free_form(tool: Tool, raw: str, repairs: tuple[Repair, ...]) -> Verdict:
+    """The verdict on a custom tool's text: its grammar's, where it has one that can be used."""
+    if tool.free_text is None:
+        return Verdict("repaired" if repairs else "accepted", tool.name, raw, raw, raw, repairs)
+    outcome = check(tool, whole_characters(raw))
+    note = tool.free_text.unenforced or ""
+    if not outcome.ok and not note:
+        return Verdict("refused", tool.name, raw, raw, None, (), outcome.violations, False, outcome.feedback())
+    return Verdict("repaired" if repairs else "accepted", tool.name, raw, raw, raw, repairs, note=note)
 
 
 def cut_short(match: Match, raw: str) -> Verdict:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from dataclasses import dataclass
 
 from onspec.grammar.llguidance import Matcher
@@ -20,6 +22,11 @@ _OVERLAP = 400
 _LOOSE = (6, 400, 10_000)
 """Single bytes that one ending may hold, round by round: most endings need none, and a search without a bound would
 follow the first path that never ends."""
+
+_REPEATS = (1, 8, 10_000)
+"""How often one ending may hold the same piece, round by round, where the body is not JSON."""
+
+_NUMBERED = re.compile(rb"\xff\[(\d+)\]")
 
 _FIRST = b'"0}]\\u:,x'
 _BYTES = tuple(bytes([code]) for code in dict.fromkeys(_FIRST + bytes(range(0x21, 0x7F)) + bytes(range(0x80, 0xC0))))
@@ -68,6 +75,9 @@ class _Search:
         self._steps = 0
         self._start = Place()
         self._given = 0
+        self._ids = {name.encode(): number for name, number in pieces.specials}
+        names = sorted(self._ids, key=len, reverse=True)
+        self._named = re.compile(b"(" + b"|".join(map(re.escape, names)) + b")") if names else None
 
     def run(self, written: bytes) -> Ending | None:
         self._given = len(written)
@@ -85,9 +95,19 @@ class _Search:
                 ways = self._ways(text)
                 if sum(len(part) == 1 for part, _, made in path if made) >= self._loose:
                     ways = [way for way in ways if len(way[0]) > 1 or not way[1] or way[0] == b'"']
+                if self._pieces.raw:
+                    ways = self._unrepeated(ways, path)
                 stack += [(len(path), part, made) for part, made in reversed(ways)]
             if not self._step(path, stack):
                 return None
+
+    def _unrepeated(
+        self, ways: list[tuple[bytes, bool]], path: list[tuple[bytes, list[int], bool]]
+    ) -> list[tuple[bytes, bool]]:
+        """Without white space alone, and without pieces that were used often: some may repeat for ever."""
+        most = _REPEATS[_LOOSE.index(self._loose)]
+        used = Counter(part for part, _, _ in path)
+        return [way for way in ways if not way[1] or (way[0].strip() and (len(way[0]) == 1 or used[way[0]] < most))]
 
     def _step(self, path: list[tuple[bytes, list[int], bool]], stack: list[tuple[int, bytes, bool]]) -> bool:
         while stack and self._steps < MOST_STEPS:
@@ -95,19 +115,34 @@ class _Search:
             while len(path) > level:
                 self._matcher.rewind(len(path.pop()[1]))
             self._steps += 1
-            tokens = self._matcher.vocabulary.tokens_of(part)
+            tokens = self._tokens_of(part)
             if tokens and self._matcher.consume_all(tokens):
                 path.append((part, tokens, made))
                 return True
         return False
 
+    def _tokens_of(self, part: bytes) -> list[int]:
+        """The tokens of a text in which names of special tokens stand for them."""
+        vocabulary = self._matcher.vocabulary
+        if self._named is None:
+            return vocabulary.tokens_of(part)
+        pieces = self._named.split(part)
+        return [
+            token
+            for piece in pieces
+            for token in ([self._ids[piece]] if piece in self._ids else vocabulary.tokens_of(piece) if piece else [])
+        ]
+
     def _ways(self, text: bytes) -> list[tuple[bytes, bool]]:
         """What may be appended next, the most wanted first, each with whether it invents content."""
         forced = self._matcher.forced()
-        if forced:
-            return [(forced, False)]
+        if forced:  # The engine writes a special token as its number.
+            names = {number: name for name, number in self._ids.items()}
+            return [(_NUMBERED.sub(lambda found: names.get(int(found[1]), found[0]), forced), False)]
         if not text and self._pieces.whole:
-            return [(self._pieces.whole.encode(), True)]
+            # A grammar of calls alone begins after the trigger, which is part of the whole.
+            raw = self._pieces.whole.encode()
+            return [(raw[start:], True) for start in range(min(len(raw), _OVERLAP))]
         if self._pieces.raw:
             return self._overlapping(text) + [(byte, True) for byte in _BYTES]
         here = self._start.copy()
@@ -115,6 +150,8 @@ class _Search:
         if here.word is not None:
             return self._inside_string(here, bytes(here.word))
         ways: list[tuple[bytes, bool]] = [(b"}", False), (b"]", False)]
+        if not here.stack:  # Outside of the JSON, markers may be half written.
+            ways += self._overlapping(text)
         top = here.stack[-1] if here.stack else None
         leads = (b"",) if here.tail in b"{[,:\0" else (b",", b", ", b"")
         after_colon = here.tail == 0x3A

@@ -12,6 +12,7 @@ from onspec.contract.schema import Schema
 from onspec.errors import LimitError, SchemaError
 from onspec.grammar import lexemes, patterns
 from onspec.grammar.conjunction import ANNOTATIONS, TYPES, Conj, Document, constants_of, kind_of, kinds_of
+from onspec.grammar.formats import pattern_of
 from onspec.grammar.notation import JSON, Notation
 from onspec.grammar.rules import (
     JSON_SPACING,
@@ -24,6 +25,7 @@ from onspec.grammar.rules import (
     Pieces,
     Ref,
     Rules,
+    Seq,
     Source,
     Spacing,
 )
@@ -50,6 +52,9 @@ MAX_ALTERNATIVES = 256
 
 MAX_SPELLED = 1_500
 """Characters of declared keys or constants in one place up to which every escaped spelling is offered."""
+
+MOST_LENGTH = 20_000
+"""Characters of a string up to which `minLength` and `maxLength` are followed."""
 
 MAX_DEPTH = 200
 """Levels of subschemas inside one another."""
@@ -82,12 +87,14 @@ class Options:
         spellings: Whether keys and constants may be spelt with escapes (`"p\\u0061th"`). Off, they are written as
             serializers do, which leaves the engine more places with one choice.
         closed: Treat objects that do not say `additionalProperties` as closed.
+        formats: Follow `format` where it is known. JSON Schema has it as a remark only, so by default it is none.
     """
 
     order: Order = "any"
     spacing: Spacing = JSON_SPACING
     spellings: bool = True
     closed: bool = False
+    formats: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,8 +182,8 @@ class SchemaRules:
             "string": (notation.string(), notation.example("")),
             "integer": (f"/{lexemes.INTEGER}/", "0"),
             "number": (f"/{lexemes.NUMBER}/", "0"),
-            "boolean": (f"/{notation.true}|{notation.false}/", notation.true),
-            "null": (f"/{notation.null}/", notation.null),
+            "boolean": (f"/{notation.words(True)}|{notation.words(False)}/", notation.true),
+            "null": (f"/{notation.words(None)}/", notation.null),
         }
         self._options = options
         self._notes: dict[Inexact, None] = {}
@@ -251,7 +258,18 @@ class SchemaRules:
             return None
         if kind == "integer":
             self.note("integer with an exponent", "less")
+        if kind == "string":
+            return self._marked(*self._scalars[kind])
         return self._rules.expression(*self._scalars[kind]) if kind in self._scalars else None
+
+    def _marked(self, lark: str, shortest: str | None) -> Ref:
+        """The rule of a string: a terminal; or one between special tokens, where those are the notation's marks."""
+        known = self._notation
+        if known.token is None:
+            return self._rules.expression(lark, shortest)
+        mark = self._rules.token(known.token, known.marks)
+        inner = None if shortest is None else shortest[len(known.marks) : -len(known.marks)]
+        return self._rules.add(Seq((mark, self._rules.expression(lark, inner), mark)))
 
     def _define(self, name: Ref, conj: Conj) -> None:
         flat, choices = self._document.flatten(conj)
@@ -313,33 +331,37 @@ class SchemaRules:
         if "any" not in self._wide:
             rules = self._rules
             name = self._wide["any"] = rules.reserve()
-            text = rules.expression(*self._scalars["string"])
+            text = self._marked(*self._scalars["string"])
             key = rules.expression(self._notation.any_key(), self._notation.key_example("x"))
             obj = rules.add(Obj((), ((key, name),)))
             arr = rules.add(Arr((), name))
             known = self._notation
-            word = rules.terminal(f"{known.true}|{known.false}|{known.null}", known.null)
+            word = rules.terminal("|".join(known.words(value) for value in (True, False, None)), known.null)
             rules.define(name, Choice((obj, arr, text, rules.expression(*self._scalars["number"]), word)))
         return self._wide["any"]
 
     def _values(self, flat: list[dict[str, Any]], values: list[Any]) -> list[Ref]:
-        values = self._allowed(flat, values)
+        values = self.allowed(flat, values)
         texts = [value for value in values if isinstance(value, str)]
         every = self._options.spellings and sum(map(len, texts)) <= MAX_SPELLED
         if texts and self._options.spellings and not every:
             self.note("enum (escaped spellings of a large one)", "less")
         known = self._notation
-        words = [known.spelled(value, every) for value in texts if _sound(value)]
-        constant = {None: known.null, True: known.true, False: known.false}
+        spelt = [known.spelled(value, every) for value in texts if _sound(value)]
+        words = [] if known.token is not None else spelt
         for value in values:
             if value is None or isinstance(value, bool):
-                words.append(constant[value])
+                words.append(known.words(value))
             elif isinstance(value, int | float) and _sound(value):
                 words.append(_number_word(value))
         plain = [self._plain(value) for value in values if not isinstance(value, dict | list) and _sound(value)]
         for word in plain:
             self._rules.literal(word)
         refs = []
+        if known.token is not None and spelt:
+            quoted = [word for word in plain if word.startswith(known.marks)]
+            refs.append(self._marked(f"/{'|'.join(dict.fromkeys(spelt))}/", min(quoted, key=len)))
+            plain = [word for word in plain if word not in quoted]
         if words:
             refs.append(self._rules.terminal("|".join(dict.fromkeys(words)), min(plain, key=len)))
         for value in values:
@@ -360,7 +382,8 @@ class SchemaRules:
             return known.null if value is None else known.true if value else known.false
         return orjson.dumps(value).decode()
 
-    def _allowed(self, flat: list[dict[str, Any]], values: list[Any]) -> list[Any]:
+    def allowed(self, flat: list[dict[str, Any]], values: list[Any]) -> list[Any]:
+        """Those of `values` that fit all schemas of `flat`."""
         keywords = {key for part in flat for key in part} - ANNOTATIONS
         if keywords and keywords <= {"const", "enum"} and len(flat) == 1:
             return values if constants_of(flat) == values else [v for v in values if v in (constants_of(flat) or [])]
@@ -379,33 +402,46 @@ class SchemaRules:
         return [value for value in values if judge.is_valid(value)]
 
     def _string(self, flat: list[dict[str, Any]]) -> Ref | None:
-        low = max((int(part.get("minLength", 0)) for part in flat), default=0)
-        highs = [int(part["maxLength"]) for part in flat if "maxLength" in part]
-        high = min(highs) if highs else None
+        low, high = self.lengths(flat)
         if high is not None and low > high:
             return None
-        shortest: str | None = self._notation.example("x" * low)
+        limited = bool(low or high is not None)
+        shortest: str | None = (self._notation.limited_example if limited else self._notation.example)("x" * low)
         found = [part["pattern"] for part in flat if isinstance(part.get("pattern"), str)]
-        if any("format" in part for part in flat):
-            self.note("format")
+        found += self.formats(flat)
         terms: list[str] = []
         for pattern in dict.fromkeys(found):
             try:
-                matching = self._notation.matching(pattern)
-                if matching is None:
-                    self.note("pattern")
-                    continue
-                terms.append(matching)
+                terms.append(self._notation.matching(pattern))
                 example = patterns.shortest(pattern)
                 fits = len(terms) == 1 and low <= len(example) and (high is None or len(example) <= high)
-                shortest = self._notation.example(example) if fits else None
+                shortest = self._notation.limited_example(example) if fits else None
             except patterns.Unsupported:
                 self.note("pattern")
         if terms and low == 0 and high is None:
-            return self._rules.expression(" & ".join(terms), shortest)
-        if (low or high is not None) and not self._notation.is_json:
-            self.note("minLength, maxLength")
-        return self._rules.expression(" & ".join([*terms, self._notation.string(low, high)]), shortest)
+            return self._marked(" & ".join(terms), shortest)
+        return self._marked(" & ".join([*terms, self._notation.string(low, high)]), shortest)
+
+    def lengths(self, flat: list[dict[str, Any]]) -> tuple[int, int | None]:
+        """Fewest and most characters, as far as they are followed: no automaton should count to a billion."""
+        low = max((int(part.get("minLength", 0)) for part in flat), default=0)
+        highs = [int(part["maxLength"]) for part in flat if "maxLength" in part]
+        high = min(highs) if highs else None
+        if low > MOST_LENGTH:
+            self.note(f"minLength (beyond {MOST_LENGTH})")
+            low = low if high is not None and low > high else MOST_LENGTH
+        if high is not None and high > MOST_LENGTH:
+            self.note(f"maxLength (beyond {MOST_LENGTH})")
+            high = None
+        return low, high
+
+    def formats(self, flat: list[dict[str, Any]]) -> list[str]:
+        """Patterns of the formats that are to be followed."""
+        names = [part["format"] for part in flat if isinstance(part.get("format"), str)]
+        known = [pattern for name in names if self._options.formats and (pattern := pattern_of(name)) is not None]
+        if len(known) < len(names):
+            self.note("format")
+        return known
 
     def _number(self, flat: list[dict[str, Any]], integer: bool) -> Ref | None:
         bounds = _bounds(flat)
@@ -546,6 +582,12 @@ class SchemaRules:
                 out.append(False)
         return tuple(out)
 
+    def rest_of(self, flat: list[dict[str, Any]]) -> Conj:
+        """The schemas that the value of a key must fit that is declared nowhere."""
+        if any("patternProperties" in part or "propertyNames" in part for part in flat):
+            self.note("patternProperties, propertyNames")
+        return tuple(self._rest(part) for part in flat)
+
     def _rest(self, part: dict[str, Any]) -> Any:
         """The schema of keys that `part` declares nowhere."""
         if "additionalProperties" in part:
@@ -555,7 +597,7 @@ class SchemaRules:
         return not (self._options.closed and "properties" in part)
 
     def _names_allow(self, schema: Any, key: str) -> bool:
-        return bool(self._allowed([schema], [key])) if isinstance(schema, dict) else bool(schema)
+        return bool(self.allowed([schema], [key])) if isinstance(schema, dict) else bool(schema)
 
     def _others(self, flat: list[dict[str, Any]], words: Mapping[str, str]) -> list[tuple[Ref | None, Ref]]:
         """Terminals of keys that are not declared, with the rules of their values."""
@@ -621,13 +663,12 @@ class SchemaRules:
         if choices or constants_of(flat) is not None:
             values = constants_of(flat)
             if not choices and values is not None:
-                texts = [v for v in self._allowed(flat, values) if isinstance(v, str)]
+                texts = [v for v in self.allowed(flat, values) if isinstance(v, str)]
                 return ["/(" + "|".join(lexemes.spelled(text, True) for text in texts) + ")/"]
             self.note("propertyNames")
             return []
-        low = max((int(part.get("minLength", 0)) for part in flat), default=0)
-        highs = [int(part["maxLength"]) for part in flat if "maxLength" in part]
-        terms = [f"/{lexemes.string_of_length(low, min(highs) if highs else None)}/"] if low or highs else []
+        low, high = self.lengths(flat)
+        terms = [f"/{lexemes.string_of_length(low, high)}/"] if low or high is not None else []
         for part in flat:
             if isinstance(part.get("pattern"), str):
                 try:

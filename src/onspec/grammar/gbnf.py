@@ -7,17 +7,24 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import orjson
+
 from onspec.contract.tool import Tool
 from onspec.errors import InputError
 from onspec.grammar import lexemes
-from onspec.grammar.exact import Inexact, Options, SchemaRules
-from onspec.grammar.forms import FORMS
+from onspec.grammar.exact import Inexact, Options, Order, SchemaRules
+from onspec.grammar.forms import form_of
+from onspec.grammar.free import FREE_TEXT
 from onspec.grammar.notation import JSON
 from onspec.grammar.rules import Arr, Choice, Member, Node, Obj, Ref, Rules, Seq, Spacing
-from onspec.grammar.tagged import FREE_TEXT
 
 WORD = 1
 """`COMMON_GRAMMAR_TRIGGER_TYPE_WORD` of llama.cpp's server."""
+
+_NOTHING = '""'
+
+MOST_FREE = 6
+"""Keys of one object up to which any order is offered: a rule is needed for each set of them."""
 
 _GAP = "[ \\t\\n]{0,20}"
 
@@ -29,8 +36,8 @@ class Gbnf:
     Attributes:
         grammar: GBNF text; its root begins with the trigger, as lazy grammars do.
         trigger: What switches it on.
-        inexact: What could not be followed exactly. Keys come in the schema's order, and undeclared keys are refused:
-            GBNF can neither count keys nor exclude names.
+        inexact: What could not be followed exactly. Undeclared keys beside declared ones are refused, since GBNF cannot
+            exclude names; objects of many keys have them in the schema's order only, and it says so here.
     """
 
     grammar: str
@@ -45,41 +52,52 @@ class Gbnf:
         return {"grammar": self.grammar, "grammar_lazy": True, "grammar_triggers": triggers}
 
 
-def gbnf(tools: Sequence[Tool], dialect: str, choice: str = "auto") -> Gbnf:
+def gbnf(tools: Sequence[Tool], dialect: str, choice: str = "auto", *, order: Order = "any") -> Gbnf:
     """The grammar of one call in a dialect whose body is a JSON object.
+
+    Args:
+        tools: The tools that may be called.
+        dialect: Any whose calls are JSON, with the name inside or in a header.
+        choice: `auto`, `required`, or the name of one tool.
+        order: `any`: keys in any order, in objects of up to `MOST_FREE` keys. `schema`: in the schema's order only.
 
     Raises:
         InputError: The dialect is unknown or writes no JSON, or no tool is called so.
         SchemaError: A tool's schema admits nothing.
     """
-    form = FORMS.get(dialect)
-    if form is None or form.style not in ("json", "envelope"):
+    form = form_of(dialect)
+    if form.style not in ("json", "envelope", "keyed", "harmony"):
         raise InputError(f"GBNF is written for dialects whose call body is JSON, not for {dialect!r}")
     chosen = [tool for tool in tools if choice in ("auto", "required", tool.name)]
     if not chosen:
         raise InputError(f"no tool is called {choice!r}" if tools else "there is no tool")
     rules = Rules(Spacing(20))
-    schemas = SchemaRules(rules, Options(order="schema", spellings=False))
+    schemas = SchemaRules(rules, Options(order=order, spellings=False))
     calls: list[Ref] = []
     for tool in chosen:
         body = schemas.add(tool.schema.document if tool.schema is not None else FREE_TEXT, "object")
-        if form.style == "envelope":
-            pairs = [(form.keys[0], rules.terminal(JSON.spelled(tool.name, False))), (form.keys[1], body)]
+        if form.style in ("envelope", "keyed"):
+            name = rules.terminal(JSON.spelled(tool.name, False))
+            fixed = [(key, schemas.add(orjson.loads(schema))) for key, schema in form.fixed]
+            pairs = [(form.keys[0], name), *fixed, (form.keys[1], body)]
+            if form.style == "keyed":
+                pairs = [(tool.name, body)]
             members = tuple(Member(rules.terminal(JSON.spelled(key, False)), value, True) for key, value in pairs)
-            calls.append(rules.add(Obj(members, (), ordered=True)))
+            calls.append(rules.add(Obj(members, (), ordered=order == "schema")))
         else:
-            head = form.call.replace("{name}", tool.name).replace("{index}", "0")
-            head = head.replace("{constrain}", " <|constrain|>json")
+            head = form.call.replace("{name}", tool.name).replace("{index}", "0").replace("{call_id}", "")
+            head += " <|constrain|>json<|message|>" if form.style == "harmony" else ""
             calls.append(rules.add(Seq((*rules.words(head, {}), body))))
     call = rules.add(Choice(tuple(calls)))
     writer = _Writer(rules)
     lines = writer.write(call)
     opened, closed = ('"[" ', ' "]"') if form.listed else ("", "")
     gap = f"{_GAP} " if form.loose else ""
-    end = _quoted(form.end + form.close)
-    root = f"root ::= {_quoted(form.trigger)} {gap}{opened}{writer.name(call)}{closed} {gap}{end}".rstrip()
-    notes = (*schemas.inexact, Inexact("key order", "less"), *writer.notes)
-    return Gbnf("\n".join([root, *lines]) + "\n", form.trigger, tuple(dict.fromkeys(notes)))
+    end = _quoted((form.end + form.close).strip()) if form.loose else _quoted(form.end + form.close)
+    root = f"root ::= {_quoted(form.word)} {gap}{opened}{writer.name(call)}{closed} {gap}{end}".rstrip()
+    ordered = (Inexact("key order", "less"),) if order == "schema" else ()
+    notes = (*schemas.inexact, *ordered, *writer.notes)
+    return Gbnf("\n".join([root, *lines]) + "\n", form.word, tuple(dict.fromkeys(notes)))
 
 
 class _Writer:
@@ -165,6 +183,10 @@ class _Writer:
             body = f"({pair}) ({comma} ({pair})){_count(max(node.low - 1, 0), most)}"
             inside = body if node.low else f"({body})?"
             return f'{name} ::= "{{" {_GAP} {inside} {_GAP} "}}"', [r for k, v in plain for r in (k or "", v)]
+        if not node.ordered and len(members) <= MOST_FREE:
+            return self._free(name, node, members), needed
+        if not node.ordered and len(members) > 1:
+            self.notes.append(Inexact(f"key order (of more than {MOST_FREE} keys)", "less"))
         # Two chains of rules: `s` while nothing is written yet, `m` once a comma is needed.
         lines = [f'{name} ::= "{{" {_GAP} {name}-s0 {_GAP} "}}"']
         count = len(members)
@@ -176,6 +198,38 @@ class _Writer:
             more = f"{comma} {entry}" if member.required else f"({comma} {entry})?"
             lines.append(f"{name}-m{index} ::= {more} {following}")
         return "\n".join(lines), needed
+
+    def _free(self, name: str, node: Obj, members: list[Member]) -> str:
+        """Any key order: one rule for each set of keys already written."""
+        comma, colon = f'{_GAP} "," {_GAP}', f'{_GAP} ":" {_GAP}'
+        sets = range(1 << len(members))
+        place = {node.members.index(member): index for index, member in enumerate(members)}
+        required = sum(1 << index for index, member in enumerate(members) if member.required)
+        needs = [(1 << place[a], 1 << place[b] if b in place else 0) for a, b in node.needs if a in place]
+
+        def whole(written: int) -> bool:
+            met = all(not written & one or written & other for one, other in needs)
+            return met and written & required == required and written.bit_count() >= node.low
+
+        def following(written: int) -> list[int]:
+            full = node.high is not None and written.bit_count() >= node.high
+            return [] if full else [index for index in range(len(members)) if not written >> index & 1]
+
+        good: set[int] = set()  # Sets from which the object can be completed.
+        for written in reversed(sets):
+            if whole(written) or any(written | 1 << index in good for index in following(written)):
+                good.add(written)
+        lines = [f'{name} ::= "{{" {_GAP} {name}-k0 {_GAP} "}}"']
+        for written in sorted(good):
+            lead = f"{comma} " if written else ""
+            ways = [
+                f"{lead}{self.name(members[index].key or '')} {colon} {self.name(members[index].value)} "
+                f"{name}-k{written | 1 << index}"
+                for index in following(written)
+                if written | 1 << index in good
+            ]
+            lines.append(f"{name}-k{written} ::= {' | '.join([*ways, *([_NOTHING] if whole(written) else [])])}")
+        return "\n".join(lines)
 
 
 def _count(low: int, high: int | None) -> str:

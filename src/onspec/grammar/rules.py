@@ -171,6 +171,8 @@ class Pieces:
         raw: Whether the text is not JSON, so that quotes and brackets mean nothing.
         ends: Texts that close a raw string.
         whole: A shortest text of everything, or None.
+        specials: Names of the special tokens that the grammar uses, each with its id: in all these texts they stand for
+            the token.
     """
 
     objects: tuple[ObjectPieces, ...] = ()
@@ -178,6 +180,7 @@ class Pieces:
     raw: bool = False
     ends: tuple[str, ...] = ()
     whole: str | None = None
+    specials: tuple[tuple[str, int], ...] = ()
 
 
 Node = Choice | Source | Seq | Many | Obj | Arr
@@ -200,6 +203,7 @@ class Rules:
         self._examples: dict[Ref, str] = {}
         self._literals: dict[str, None] = {}
         self._tokens: set[Ref] = set()
+        self._specials: dict[str, int] = {}
         self._lazy: set[Ref] = set()
         self._marks()
 
@@ -218,16 +222,19 @@ class Rules:
                 self._examples[found] = shortest
         return found
 
-    def lazy(self, lark: str, shortest: str) -> Ref:
+    def lazy(self, lark: str, shortest: str | None) -> Ref:
         """A rule that matches as little as a terminal expression allows: text up to the first of something."""
         name = self.add(Seq((self.expression(lark, shortest),)))
         self._lazy.add(name)
         return name
 
-    def token(self, number: int) -> Ref:
-        """The special token with this id."""
-        self._tokens.add(f"<[{number}]>")
-        return f"<[{number}]>"
+    def token(self, number: int, name: str) -> Ref:
+        """The special token with this id and name."""
+        found = f"<[{number}]>"
+        self._tokens.add(found)
+        self._examples[found] = name
+        self._specials[name] = number
+        return found
 
     def words(self, text: str, specials: Mapping[str, int]) -> tuple[Ref, ...]:
         """A fixed text: its special tokens where the vocabulary has them, terminals for the rest."""
@@ -236,7 +243,7 @@ class Rules:
         known = sorted((name for name in specials if name and name in text), key=len, reverse=True)
         pieces = re.split("(" + "|".join(map(re.escape, known)) + ")", text) if known else [text]
         return tuple(
-            self.token(specials[piece]) if piece in specials else self.terminal(lexemes.escape(piece), piece)
+            self.token(specials[piece], piece) if piece in specials else self.terminal(lexemes.escape(piece), piece)
             for piece in pieces
             if piece
         )
@@ -388,7 +395,10 @@ class Rules:
         values = sorted(
             {short[name] for name in used & set(short) if name in alive} | entries | set(self._literals), key=len
         )
-        return Pieces(tuple(objects), tuple(text for text in values if len(text) <= MOST_PIECE), whole=short.get(start))
+        return Pieces(
+            tuple(objects), tuple(text for text in values if len(text) <= MOST_PIECE), whole=short.get(start),
+            specials=tuple(self._specials.items()),
+        )  # fmt: skip
 
     def _joints(self) -> tuple[str, str]:
         return (",", ":") if self.spacing.between else (self.spacing.comma, self.spacing.colon)

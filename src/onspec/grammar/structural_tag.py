@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import orjson
+
 from onspec.contract.tool import Tool
+from onspec.dialects.form import Form
 from onspec.errors import InputError
-from onspec.grammar.forms import FORMS, Form
-from onspec.grammar.tagged import FREE_TEXT
+from onspec.grammar.forms import form_of
+from onspec.grammar.free import FREE_TEXT
 
 _XML = {"qwen3_coder_xml": "qwen_xml", "glm45": "glm_xml", "minimax_m2": "minimax_xml", "deepseek_dsml": "deepseek_xml"}
 """Dialects with raw parameters that XGrammar knows, and its name of their style."""
@@ -63,12 +66,10 @@ def structural_tag_flat(tools: Sequence[Tool], dialect: str, choice: str = "auto
 
 
 def _form(dialect: str) -> Form:
-    form = FORMS.get(dialect)
-    if form is None:
-        raise InputError(f"no dialect is called {dialect!r}; there are {', '.join(FORMS)}")
-    if not form.trigger:
+    form = form_of(dialect)
+    if not form.word:
         raise InputError(f"{dialect} has no trigger, and structural tags begin at one")
-    if form.style in ("keywords", "bare") or (form.style == "tags" and dialect not in _XML):
+    if form.style in ("keywords", "bare", "elements") or (form.style == "tags" and dialect not in _XML):
         raise InputError(f"structural tags cannot express the call body of {dialect}")
     return form
 
@@ -90,28 +91,28 @@ def _tag(form: Form, tool: Tool, parallel: bool) -> dict[str, Any]:
 
 def _frame(form: Form, name: str) -> tuple[str, str]:
     """What stands before and after the body of a call of `name`, trigger and close included."""
-    if form.style == "envelope":
+    if form.style in ("envelope", "keyed"):
         opened, closed = ("[", "]") if form.listed else ("", "")
-        newline = "\n" if form.name in ("hermes_json", "ernie45") else ""
-        return form.trigger + newline + opened, closed + newline + form.close
-    head = form.call.replace("{name}", name).replace("{index}", "0").replace("{constrain}", " <|constrain|>json")
-    return form.trigger + head, form.end + form.close
+        return form.trigger + form.lead + opened, closed + form.close
+    head = form.call.replace("{name}", name).replace("{index}", "0").replace("{call_id}", "")
+    header = " <|constrain|>json<|message|>" if form.style == "harmony" else ""
+    return form.trigger + form.lead + head + header, form.end + form.close
 
 
 def _schema(form: Form, tool: Tool) -> Any:
     schema: Any = tool.schema.document if tool.schema is not None else FREE_TEXT
-    if form.style != "envelope":
+    if form.style not in ("envelope", "keyed"):
         return schema
-    name_key, arguments_key = form.keys
     definitions: dict[str, Any] = {}
     if isinstance(schema, dict):
         # References are from the root: definitions move there.
         definitions = {word: schema[word] for word in ("$defs", "definitions") if word in schema}
         schema = {key: value for key, value in schema.items() if key not in definitions}
+    if form.style == "keyed":
+        own: dict[str, Any] = {tool.name: schema}
+    else:
+        fixed = {key: orjson.loads(text) for key, text in form.fixed}
+        own = {**fixed, form.keys[0]: {"const": tool.name}, form.keys[1]: schema}
     return {
-        **definitions,
-        "type": "object",
-        "properties": {name_key: {"const": tool.name}, arguments_key: schema},
-        "required": [name_key, arguments_key],
-        "additionalProperties": False,
-    }
+        **definitions, "type": "object", "properties": own, "required": list(own), "additionalProperties": False,
+    }  # fmt: skip

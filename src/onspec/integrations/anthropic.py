@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, TypeVar
 
 from onspec.errors import MissingExtra
-from onspec.integrations.httpx2_transport import AsyncTransport, Mending, Transport
+from onspec.integrations.httpx2_transport import AsyncThrough, AsyncTransport, Mending, Through, Transport
 
 try:
     import anthropic
@@ -18,16 +18,21 @@ Client = TypeVar("Client", anthropic.Anthropic, anthropic.AsyncAnthropic)
 def checked(client: Client, **options: Any) -> Client:
     """A copy of a client whose replies are mended before the SDK reads them, streamed or not.
 
-    The contracts are the `tools` of each request. A call that cannot be mended reaches the program as the model wrote
-    it; one that was cut off without the reply saying so ends a stream with an error.
+    The contracts are the `tools` of each request. A call that cannot be mended is asked for again, where `retries` says
+    so, and otherwise reaches the program as the model wrote it; one that was cut off without the reply saying so ends a
+    stream with an error.
 
     Args:
-        client: A client; it stays as it is.
-        options: Keyword arguments of `Mending`: `policy`, `hold`, `on_call`, `aliases`.
+        client: A client; it stays as it is, and its connections, proxies and certificates are used.
+        options: Keyword arguments of `Mending`: `policy`, `hold`, `on_call`, `aliases`, `retries`, `tokens`.
+
+    Raises:
+        InputError: An option is out of its range.
     """
     mending = Mending(**options)
     if isinstance(client, anthropic.AsyncAnthropic):
-        return client.with_options(
-            http_client=anthropic.DefaultAsyncHttpxClient(transport=AsyncTransport(None, mending))
-        )
-    return client.with_options(http_client=anthropic.DefaultHttpxClient(transport=Transport(None, mending)))
+        transport = AsyncTransport(AsyncThrough(client._client), mending)
+        return client.with_options(http_client=anthropic.DefaultAsyncHttpxClient(transport=transport))
+    return client.with_options(
+        http_client=anthropic.DefaultHttpxClient(transport=Transport(Through(client._client), mending))
+    )

@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from onspec.errors import InputError
-from onspec.local.prompt import call_text
+from onspec.grammar.forms import form_of
+from onspec.local.prompt import DIALECT, call_text
 from onspec.message import Call, Message, Part, Result, Text, Thinking
 
 
@@ -23,12 +24,13 @@ class Cut:
     call: str
 
 
-def cut_at(messages: Sequence[Message], number: int = -1) -> Cut:
+def cut_at(messages: Sequence[Message], number: int = -1, dialect: str = DIALECT) -> Cut:
     """Cut a history at one of its calls.
 
     Args:
         messages: The whole history.
         number: Which call, counted from 0; negative numbers count from the last.
+        dialect: How the call is written; one whose calls are JSON objects behind a trigger.
 
     Raises:
         InputError: There is no such call.
@@ -49,8 +51,9 @@ def cut_at(messages: Sequence[Message], number: int = -1) -> Cut:
     message = messages[index]
     call = message.parts[place]
     assert isinstance(call, Call)
-    last = replace(message, parts=(*message.parts[:place], Text("<tool_call>")))
-    return Cut((*messages[:index], last), call_text(call).removeprefix("<tool_call>"))
+    trigger = form_of(dialect).trigger
+    last = replace(message, parts=(*message.parts[:place], Text(trigger)))
+    return Cut((*messages[:index], last), call_text(call, dialect).removeprefix(trigger))
 
 
 def as_is(messages: Sequence[Message]) -> tuple[Message, ...]:

@@ -1,11 +1,11 @@
-"""A conversation with tools on a local model: prose free, calls constrained to their contracts."""
+"""A conversation with tools on a local model: prose free, calls constrained to their contracts, told as they come."""
 
 from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -13,18 +13,22 @@ import numpy as np
 from onspec.check import Outcome, check
 from onspec.contract.tool import Tool
 from onspec.errors import InputError, LimitError
-from onspec.grammar.build import build
+from onspec.grammar.build import Grammar, build
 from onspec.grammar.exact import Options
-from onspec.grammar.place import Place
+from onspec.grammar.forms import form_of
 from onspec.grammar.rules import PYTHON_SPACING
-from onspec.local.prompt import DIALECT, render
+from onspec.local.live import ArgumentsPiece, CallBegun, LiveCall
 from onspec.local.runtime import Runtime
-from onspec.local.sample import constrained, free
-from onspec.message import Call, Message
+from onspec.local.speech import Speech, speech_of
+from onspec.local.turn import Gate, Piece, Turn, gate_of
+from onspec.message import Call, Message, Text, Thinking
+from onspec.receive import Receiver
 
-_TRIGGER = "<tool_call>"
 _FORM = Options(spacing=PYTHON_SPACING, spellings=False)
 """As models write: any key order, one form of white space. What is forced then needs no model."""
+
+MOST_BLOCKS = 32
+"""Blocks of calls in one reply."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +44,7 @@ class Reply:
         tokens: Tokens of the answer.
         skipped: Those of them that the grammar forced.
         seconds: Wall time.
+        thinking: Its reasoning.
     """
 
     text: str
@@ -50,18 +55,42 @@ class Reply:
     tokens: int
     skipped: int
     seconds: float
+    thinking: str = ""
+
+
+Event = Text | Thinking | CallBegun | ArgumentsPiece | Reply
+"""What is told while a reply is written; the reply itself comes last."""
+
+
+@dataclass(slots=True)
+class _Asked:
+    """One request, on its way to a reply."""
+
+    tools: list[Tool]
+    choice: str
+    parallel: bool
+    constrain: bool
+    cancelled: Callable[[], bool]
+    calls: list[Call] = field(default_factory=list)
+    live: dict[int, LiveCall] = field(default_factory=dict)
 
 
 class Chat:
     """One model that answers conversations, one at a time.
 
     Args:
-        runtime: The model. It must speak ChatML (SmolLM2 and most small chat models do).
+        runtime: The model.
+        dialect: The dialect of its calls, where its chat template does not tell; the prompt stays the template's.
+
+    Raises:
+        InputError: The model's template takes tools in no known dialect, and none is named.
+        MissingExtra: The template needs `jinja2`, which is not installed.
     """
 
-    def __init__(self, runtime: Runtime) -> None:
+    def __init__(self, runtime: Runtime, dialect: str | None = None) -> None:
         self._runtime = runtime
         self._lock = threading.Lock()
+        self.speech: Speech = speech_of(runtime, dialect)
 
     def reply(
         self,
@@ -73,8 +102,33 @@ class Chat:
         temperature: float = 0.7,
         seed: int | None = None,
         constrain: bool = True,
+        parallel: bool = False,
     ) -> Reply:
-        """The model's next turn.
+        """The model's next turn, when it is complete. Arguments and errors as of `stream`."""
+        *_, last = self.stream(
+            messages, tools, choice, budget=budget, temperature=temperature, seed=seed, constrain=constrain,
+            parallel=parallel,
+        )  # fmt: skip
+        assert isinstance(last, Reply)
+        return last
+
+    def stream(
+        self,
+        messages: Sequence[Message],
+        tools: Sequence[Tool] = (),
+        choice: str = "auto",
+        *,
+        budget: int = 512,
+        temperature: float = 0.7,
+        seed: int | None = None,
+        constrain: bool = True,
+        parallel: bool = False,
+        cancelled: Callable[[], bool] = lambda: False,
+    ) -> Iterator[Event]:
+        """The model's next turn as it is written: text and thinking, the beginnings and the arguments of calls, and at
+        the end the reply.
+
+        Arguments come piece by piece in dialects that write them as JSON, else when their call is complete.
 
         Args:
             messages: The conversation so far.
@@ -84,85 +138,145 @@ class Chat:
             temperature: 0 takes the likeliest token.
             seed: Makes the answer repeatable.
             constrain: Whether calls must keep their contracts.
+            parallel: Whether the reply may hold several calls.
+            cancelled: Asked before each token; True ends the reply there.
 
         Raises:
-            InputError: `choice` names no tool.
+            InputError: `choice` names no tool, or the model's template refuses the conversation.
             SchemaError: A tool's schema admits nothing.
             LimitError: Conversation and budget do not fit the context.
         """
-        with self._lock:
-            return self._reply(messages, list(tools), choice, budget, max(temperature, 1e-4), seed, constrain)
-
-    def _reply(
-        self,
-        messages: Sequence[Message],
-        tools: list[Tool],
-        choice: str,
-        budget: int,
-        temperature: float,
-        seed: int | None,
-        constrain: bool,
-    ) -> Reply:
-        runtime, rng = self._runtime, np.random.default_rng(seed)
-        wanted = choice not in ("auto", "none")
-        if wanted and not tools:
+        asked = _Asked(list(tools) if choice != "none" else [], choice, parallel, constrain, cancelled)
+        if choice not in ("auto", "none") and not asked.tools:
             raise InputError("a call is required, but there is no tool")
-        shown = tools if choice != "none" else []
-        prompt = runtime.prompt(render(messages, shown))
-        if len(prompt) + budget > runtime.capacity:
-            raise LimitError(
-                f"the conversation has {len(prompt)} tokens; with a budget of {budget} it does not fit the context of "
-                f"{runtime.capacity}"
+        with self._lock:
+            prompt = self._runtime.prompt(self.speech.prompt(messages, asked.tools))
+            if len(prompt) + budget > self._runtime.capacity:
+                raise LimitError(
+                    f"the conversation has {len(prompt)} tokens; with a budget of {budget} it does not fit the "
+                    f"context of {self._runtime.capacity}"
+                )
+            rng = np.random.default_rng(seed)
+            turn = Turn(
+                self._runtime, prompt, rng, budget=budget, temperature=max(temperature, 1e-4), cancelled=cancelled
             )
-        lead = runtime.tokenize(_TRIGGER)
-        text, tokens, seconds = b"", 0, 0.0
-        if not wanted:
-            stops = [_TRIGGER.encode()] if shown else []
-            draw = free(runtime, prompt, rng, budget=budget, temperature=temperature, stops=stops)
-            text, tokens, seconds = draw.text, len(draw.tokens), draw.seconds
-            if not text.endswith(_TRIGGER.encode()):
-                return self._answer(text, (), draw.finish_reason, prompt, tokens, 0, seconds, tools)
-            lead = list(draw.tokens)
-            text = text[: -len(_TRIGGER)]
-        whole = [*prompt, *lead]
-        left = max(budget - len(lead), 1)
-        if not constrain:
-            rest = free(runtime, whole, rng, budget=left, temperature=temperature, stops=[b"</tool_call>"])
-            calls = _calls(rest.text)
-            shown_text = text if calls else text + _TRIGGER.encode() + rest.text
-            reason = "length" if rest.end == "length" else "tool_calls" if calls else "stop"
-            return self._answer(
-                shown_text, calls, reason, prompt, tokens + len(rest.tokens), 0, seconds + rest.seconds, tools
-            )
-        grammar = build(
-            tools, DIALECT, choice if wanted else "required", parallel=False, thinking="none", options=_FORM
+            yield from self._turn(turn, asked, len(prompt))
+
+    # --- one turn ---
+
+    def _turn(self, turn: Turn, asked: _Asked, prompt_tokens: int) -> Iterator[Event]:
+        receiver = Receiver(asked.tools, self.speech.dialect, thinking="closed")
+        pieces = self._pieces(turn, asked)
+        for piece in pieces:
+            yield from self._told(piece, receiver, asked)
+            if not asked.constrain and asked.calls and not asked.parallel:
+                pieces.close()  # type: ignore[attr-defined]  # it is a generator
+                break
+        spoken = turn.spoken
+        length = spoken.cut or (spoken.end == "length" and not asked.calls)
+        for event in receiver.close("length" if spoken.end == "length" else "stop"):
+            yield from self._event(event, asked)
+        found = receiver.reply
+        reason = "length" if length else "tool_calls" if asked.calls else "stop"
+        by_name = {tool.name: tool for tool in asked.tools}
+        outcomes = tuple(
+            check(by_name[call.name], call.arguments, finish_reason=reason)
+            if call.name in by_name
+            else received.outcome
+            for call, received in zip(asked.calls, found.calls, strict=True)
         )
-        assert grammar.calls is not None
-        matcher = runtime.vocabulary.matcher(grammar.calls)
-        call = constrained(runtime, whole, matcher, rng, pieces=grammar.pieces, budget=left, temperature=temperature)
-        return self._answer(
-            text, _calls(call.text), call.finish_reason, prompt, tokens + len(call.tokens), call.skipped,
-            seconds + call.seconds, tools,
+        yield Reply(
+            found.text.strip(), tuple(asked.calls), outcomes, reason, prompt_tokens, spoken.tokens, spoken.skipped,
+            spoken.seconds, found.thinking.strip(),
         )  # fmt: skip
 
-    def _answer(
-        self,
-        text: bytes,
-        calls: tuple[Call, ...],
-        reason: str,
-        prompt: Sequence[int],
-        tokens: int,
-        skipped: int,
-        seconds: float,
-        tools: Sequence[Tool],
-    ) -> Reply:
-        by_name = {tool.name: tool for tool in tools}
-        numbered = tuple(Call(call.name, call.arguments, f"call_{i}") for i, call in enumerate(calls))
-        outcomes = tuple(
-            check(by_name[call.name], call.arguments, finish_reason=reason) for call in numbered if call.name in by_name
-        )
-        shown = text.decode("utf-8", "replace").strip()
-        return Reply(shown, numbered, outcomes, reason, len(prompt), tokens, skipped, seconds)
+    def _pieces(self, turn: Turn, asked: _Asked) -> Iterator[Piece]:
+        """All that the model writes. Where calls are constrained, the turn goes from free to held and back."""
+        if not asked.tools or not asked.constrain:
+            if asked.tools and asked.choice != "auto":
+                yield turn.put(form_of(self.speech.dialect).word)
+            yield from turn.free(None)
+            return
+        required = asked.choice not in ("auto", "none")
+        grammar = self._grammar(asked, asked.choice if required else "required")
+        gate = gate_of(grammar, self._openers(asked.tools))
+        for _ in range(MOST_BLOCKS):
+            if required:
+                yield from self._required(turn, grammar)
+            else:
+                yield from turn.free(gate)
+                if turn.spoken.end != "whole":
+                    return
+                yield from self._called(turn, grammar, gate)
+            if turn.spoken.end != "whole" or not asked.parallel:
+                return
+            required = False
+
+    def _grammar(self, asked: _Asked, choice: str) -> Grammar:
+        return build(
+            asked.tools, self.speech.dialect, choice, parallel=asked.parallel, thinking="none", options=_FORM,
+            specials=self._runtime.specials,
+        )  # fmt: skip
+
+    def _openers(self, tools: Sequence[Tool]) -> list[str]:
+        """How a message begins that is nothing but calls."""
+        form = form_of(self.speech.dialect)
+        if not form.trigger and not form.optional:
+            return [form.call.replace("{name}", tool.name).strip() for tool in tools]
+        if form.listed:
+            return ["["]
+        return ["{"] if form.style == "envelope" else [f"{tool.name}(" for tool in tools]
+
+    def _required(self, turn: Turn, grammar: Grammar) -> Iterator[Piece]:
+        if grammar.trigger and grammar.dialect != "harmony":
+            yield turn.put(grammar.trigger)
+        yield from turn.held(self._runtime.vocabulary.matcher(_inside(grammar)), grammar.pieces)
+
+    def _called(self, turn: Turn, grammar: Grammar, gate: Gate) -> Iterator[Piece]:
+        """The rest of a call that the model has begun."""
+        begun, opening = gate(turn.spoken.text.decode("utf-8", "replace")) or "", turn.opening
+        matcher = self._runtime.vocabulary.matcher(_inside(grammar))
+        if begun and not matcher.consume_all(self._runtime.tokenize(begun, special=True)):
+            # The last token wrote more than the trigger, and what no call begins with: that is taken back.
+            size = len(begun.encode()) if grammar.trigger else len(opening)
+            turn.back_to(len(turn.spoken.text) - size)
+            opening = opening[: len(opening) - size]
+            begun = begun.encode()[: len(begun.encode()) - size].decode("utf-8", "replace")
+            matcher.consume_all(self._runtime.tokenize(begun, special=True))
+        yield Piece(opening)
+        yield from turn.held(matcher, grammar.pieces, begun.encode())
+
+    # --- what is told ---
+
+    def _told(self, piece: Piece, receiver: Receiver, asked: _Asked) -> Iterator[Event]:
+        form = form_of(self.speech.dialect)
+        one_each = not asked.parallel or form.repeat == "block"
+        if piece.block and one_each and LiveCall.follows(form):
+            live = asked.live.get(piece.block)
+            if live is None:
+                index = len(asked.live)
+                names = [tool.name for tool in asked.tools]
+                live = asked.live[piece.block] = LiveCall(form, names, index, f"call_{index}")
+            yield from live.feed(piece.lead + piece.text)
+        for event in receiver.feed(piece.text):
+            yield from self._event(event, asked)
+
+    @staticmethod
+    def _event(event: Any, asked: _Asked) -> Iterator[Event]:
+        if isinstance(event, Text | Thinking):
+            yield event
+            return
+        index = len(asked.calls)
+        call = Call(event.name, event.arguments, f"call_{index}")
+        asked.calls.append(call)
+        if not any(live.begun and live.index == index for live in asked.live.values()):
+            yield CallBegun(index, call.id or "", call.name)
+            yield ArgumentsPiece(index, call.arguments)
+
+
+def _inside(grammar: Grammar) -> str:
+    """What holds a call once it has begun. In harmony that is the message with its header."""
+    return grammar.lark if grammar.calls is None or grammar.dialect == "harmony" else grammar.calls
 
 
 def block_of(text: bytes) -> tuple[dict[str, Any], bytes] | None:
@@ -179,27 +293,3 @@ def block_of(text: bytes) -> tuple[dict[str, Any], bytes] | None:
     if not isinstance(value, dict) or not shown[end:].lstrip().startswith("</tool_call>"):
         return None
     return value, shown[start:end].encode()
-
-
-def _calls(text: bytes) -> tuple[Call, ...]:
-    """The call in a block, or none where it is not whole JSON with a name."""
-    found = block_of(text)
-    if found is None or not isinstance(found[0].get("name"), str):
-        return ()
-    return (Call(found[0]["name"], arguments_of(found[1])),)
-
-
-def arguments_of(body: bytes, key: str = "arguments") -> str:
-    """The text of the member `key` of a JSON object, byte for byte; "" where it has none."""
-    place = Place()
-    start = None
-    for index in range(len(body)):
-        depth = len(place.stack)
-        place.feed(body[index : index + 1])
-        if start is None:
-            if depth == 1 and len(place.stack) == 1 and place.tail == 0x3A and place.path == f'"{key}"':
-                start = index + 1
-        elif len(place.stack) <= 1 and place.word is None and (place.tail in b",}" and body[index] in b",}"):
-            closed = index + 1 if len(place.stack) == 1 and body[index] == 0x7D else index
-            return body[start:closed].decode("utf-8", "replace").strip()
-    return ""

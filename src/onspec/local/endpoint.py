@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import threading
 import time
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, MutableMapping
 from typing import Any
 
 import orjson
@@ -12,9 +14,11 @@ import orjson
 from onspec.contract.tool import Tool
 from onspec.contract.toolset import Toolset
 from onspec.errors import InputError, OnspecError
-from onspec.local.chat import Chat, Reply
+from onspec.local.chat import Chat, Event, Reply
+from onspec.local.live import ArgumentsPiece, CallBegun
 from onspec.local.models import open_model
 from onspec.local.prompt import messages_of
+from onspec.message import Text, Thinking
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -37,6 +41,11 @@ class Endpoint:
         self._chat = chat
         self._name = name
 
+    @property
+    def told(self) -> str:
+        """How the model is spoken to, in words."""
+        return self._chat.speech.how
+
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
             await _lifespan(receive, send)
@@ -53,26 +62,69 @@ class Endpoint:
             await _error(send, 404, f"there is no {scope['method']} {scope['path']} here")
 
     async def _complete(self, receive: Receive, send: Send) -> None:
+        gone = threading.Event()
         try:
             request = _decoded(await _body(receive))
-            reply = await asyncio.to_thread(self._run, request)
+            events = self._events(request, gone)
+            watcher = asyncio.create_task(_watch(receive, gone))
+            try:
+                first = await anext(events)
+                head = {"id": f"chatcmpl-{time.time_ns():x}", "created": int(time.time()), "model": self._name}
+                if request.get("stream"):
+                    usage = bool((request.get("stream_options") or {}).get("include_usage"))
+                    await _stream(send, head, _chained(first, events), usage, gone)
+                    return
+                reply = first
+                async for event in events:
+                    reply = event
+                if not watcher.done():  # Whoever asked is still there.
+                    assert isinstance(reply, Reply)
+                    await _json(send, 200, {**head, "object": "chat.completion", **_completion(reply)})
+            finally:
+                gone.set()
+                watcher.cancel()
+                await events.aclose()
         except OnspecError as error:
             await _error(send, 400, str(error))
-            return
-        head = {"id": f"chatcmpl-{time.time_ns():x}", "created": int(time.time()), "model": self._name}
-        if request.get("stream"):
-            await _stream(send, head, reply, bool((request.get("stream_options") or {}).get("include_usage")))
-        else:
-            await _json(send, 200, {**head, "object": "chat.completion", **_completion(reply)})
 
-    def _run(self, request: dict[str, Any]) -> Reply:
+    async def _events(self, request: dict[str, Any], gone: threading.Event) -> AsyncGenerator[Event]:
+        """What the model writes, as it writes it: the generation runs in a thread of its own and ends, after the token
+        at hand, once `gone` is set.
+        """
+        loop = asyncio.get_running_loop()
+        queue: asyncio.Queue[Event | Exception | None] = asyncio.Queue()
+
+        def tell(item: Event | Exception | None) -> None:
+            with contextlib.suppress(RuntimeError):  # The loop is closed: nobody listens any more.
+                loop.call_soon_threadsafe(queue.put_nowait, item)
+
+        def generate() -> None:
+            try:
+                for event in self._run(request, gone.is_set):
+                    tell(event)
+            except Exception as error:  # Handed to the one who asked.
+                tell(error)
+            finally:
+                tell(None)
+
+        running = loop.run_in_executor(None, generate)
+        try:
+            while (item := await queue.get()) is not None:
+                if isinstance(item, Exception):
+                    raise item
+                yield item
+        finally:
+            gone.set()
+            await running
+
+    def _run(self, request: dict[str, Any], cancelled: Callable[[], bool]) -> Iterator[Event]:
         tools: list[Tool] = list(Toolset.from_json(request["tools"]).values()) if request.get("tools") else []
-        choice = request.get("tool_choice", "auto")
+        choice = request.get("tool_choice") or "auto"
         if isinstance(choice, dict):
             choice = choice.get("function", {}).get("name", choice.get("name", ""))
         limit = request.get("max_completion_tokens") or request.get("max_tokens") or 512
         temperature = request.get("temperature")
-        return self._chat.reply(
+        return self._chat.stream(
             messages_of(request.get("messages")),
             tools,
             str(choice),
@@ -80,17 +132,25 @@ class Endpoint:
             temperature=0.7 if temperature is None else float(_number(temperature, "temperature", whole=False)),
             seed=request.get("seed"),
             constrain=request.get("onspec_constrain", True) is not False,
+            parallel=request.get("parallel_tool_calls") is True,
+            cancelled=cancelled,
         )
 
 
-def endpoint(model: str, *, capacity: int = 8192, threads: int = 1) -> Endpoint:
+def endpoint(model: str, *, capacity: int = 8192, threads: int = 1, dialect: str | None = None) -> Endpoint:
     """The application for a model by name or path, ready for any ASGI server.
+
+    Args:
+        model: As for `onspec.local.models.open_model`.
+        capacity: Tokens of context.
+        threads: Of the model.
+        dialect: The dialect of its calls, where its chat template does not tell.
 
     Raises:
         InputError: There is no such model.
         MissingExtra: No runtime is installed.
     """
-    return Endpoint(Chat(open_model(model, capacity=capacity, threads=threads)), model)
+    return Endpoint(Chat(open_model(model, capacity=capacity, threads=threads), dialect), model)
 
 
 def _number(value: Any, name: str, whole: bool = True) -> Any:
@@ -124,6 +184,8 @@ async def _body(receive: Receive) -> bytes:
 
 def _message(reply: Reply) -> dict[str, Any]:
     message: dict[str, Any] = {"role": "assistant", "content": reply.text or None}
+    if reply.thinking:
+        message["reasoning_content"] = reply.thinking
     if reply.calls:
         message["tool_calls"] = [
             {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
@@ -145,23 +207,55 @@ def _completion(reply: Reply) -> dict[str, Any]:
     return {"choices": [choice], "usage": _usage(reply)}
 
 
-async def _stream(send: Send, head: dict[str, Any], reply: Reply, usage: bool) -> None:
-    await send({"type": "http.response.start", "status": 200, "headers": [(b"content-type", b"text/event-stream")]})
-    deltas: list[tuple[dict[str, Any], str | None]] = [({"role": "assistant", "content": ""}, None)]
-    if reply.text:
-        deltas.append(({"content": reply.text}, None))
-    for index, call in enumerate(reply.calls):
-        opened = {"index": index, "id": call.id, "type": "function", "function": {"name": call.name, "arguments": ""}}
-        deltas.append(({"tool_calls": [opened]}, None))
-        deltas.append(({"tool_calls": [{"index": index, "function": {"arguments": call.arguments}}]}, None))
-    deltas.append(({}, reply.finish_reason))
-    for delta, reason in deltas:
+async def _watch(receive: Receive, gone: threading.Event) -> None:
+    """Sets `gone` when the client goes away."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
+    gone.set()
+
+
+async def _chained(first: Event, rest: AsyncIterator[Event]) -> AsyncIterator[Event]:
+    yield first
+    async for event in rest:
+        yield event
+
+
+async def _stream(
+    send: Send, head: dict[str, Any], events: AsyncIterator[Event], usage: bool, gone: threading.Event
+) -> None:
+    headers = [(b"content-type", b"text/event-stream"), (b"cache-control", b"no-cache")]
+    await send({"type": "http.response.start", "status": 200, "headers": headers})
+
+    async def say(delta: dict[str, Any], reason: str | None = None) -> None:
         choice = {"index": 0, "delta": delta, "finish_reason": reason}
         await _event(send, orjson.dumps({**head, "object": "chat.completion.chunk", "choices": [choice]}))
-    if usage:
-        last = {**head, "object": "chat.completion.chunk", "choices": [], "usage": _usage(reply)}
-        await _event(send, orjson.dumps(last))
+
+    await say({"role": "assistant", "content": ""})
+    try:
+        async for event in events:
+            if gone.is_set():
+                return
+            if isinstance(event, Reply):
+                await say({}, event.finish_reason)
+                if usage:
+                    last = {**head, "object": "chat.completion.chunk", "choices": [], "usage": _usage(event)}
+                    await _event(send, orjson.dumps(last))
+            else:
+                await say(_delta(event))
+    except OnspecError as error:
+        await _event(send, orjson.dumps({"error": {"message": str(error), "type": "server_error"}}))
     await send({"type": "http.response.body", "body": b"data: [DONE]\n\n"})
+
+
+def _delta(event: Text | Thinking | CallBegun | ArgumentsPiece) -> dict[str, Any]:
+    if isinstance(event, Text):
+        return {"content": event.text}
+    if isinstance(event, Thinking):
+        return {"reasoning_content": event.text}
+    if isinstance(event, CallBegun):
+        function = {"name": event.name, "arguments": ""}
+        return {"tool_calls": [{"index": event.index, "id": event.id, "type": "function", "function": function}]}
+    return {"tool_calls": [{"index": event.index, "function": {"arguments": event.text}}]}
 
 
 async def _event(send: Send, data: bytes) -> None:

@@ -178,3 +178,22 @@ def wanted(task: Task, flat: bool = False) -> str:
     _, _, old, new = task.second
     arguments = _edit(task.path, old, new, None, flat)
     return f'\n{{"name": "edit", "arguments": {arguments}}}\n</tool_call>'
+
+
+def reading(invented: bool = False) -> list[Message]:
+    """A history before a third call of the `read` tool, ending inside the assistant's turn.
+
+    Args:
+        invented: Whether the first two calls carry an invented key.
+    """
+    out = [Message("system", (Text(SYSTEM),))]
+    extra = {"encoding": "utf-8"} if invented else {}
+    for path, content in (("app/main.py", "import clock\n"), ("app/clock.py", "def now():\n    return 0\n")):
+        call = Call("read", dumps({"path": path, **extra}))
+        out += [
+            Message("user", (Text(f"Read {path}."),)),
+            Message("assistant", (Text("I will read the file."), call)),
+            Message("tool", (Result(content),)),
+        ]
+    trigger = Text("I will read the file.\n<tool_call>")
+    return [*out, Message("user", (Text("Read app/page.py."),)), Message("assistant", (trigger,))]

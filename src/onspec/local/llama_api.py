@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import ctypes
+import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from llguidance import LLTokenizer
 
 from onspec.errors import InputError, LimitError, OnspecError
 from onspec.grammar.llguidance import Vocabulary
+from onspec.local.gguf_file import check_gguf
 from onspec.local.runtime import Card, Logits, Runtime
 
 _CONTROL, _USER_DEFINED = 8, 16
@@ -20,6 +22,14 @@ _CONTROL, _USER_DEFINED = 8, 16
 _BATCH = 512
 _DEFAULTS = (512, 2048, 512)
 """First fields of the default context parameters (n_ctx, n_batch, n_ubatch): they tell a layout that is known."""
+
+_WAITING = "OMP_WAIT_POLICY"
+
+_UNSET = 0xFFFFFFFF
+"""-1 as an unsigned number."""
+
+_TRIAL = (0, 1, 2)
+"""Tokens on which a reader is tried; every vocabulary has them."""
 
 _THREADS = 4
 """Default of the two adjacent thread fields (`GGML_DEFAULT_N_THREADS`)."""
@@ -70,6 +80,9 @@ _SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
     "llama_get_logits_ith": (ctypes.POINTER(ctypes.c_float), [_P, _I]),
     "llama_get_memory": (_P, [_P]),
     "llama_memory_seq_rm": (_B, [_P, _I, _I, _I]),
+    "llama_state_seq_get_size": (ctypes.c_size_t, [_P, _I]),
+    "llama_state_seq_get_data": (ctypes.c_size_t, [_P, ctypes.c_char_p, ctypes.c_size_t, _I]),
+    "llama_state_seq_set_data": (ctypes.c_size_t, [_P, ctypes.c_char_p, ctypes.c_size_t, _I]),
     "llama_batch_init": (_Batch, [_I, _I, _I]),
     "llama_batch_free": (None, [_Batch]),
     "llama_free": (None, [_P]),
@@ -88,10 +101,18 @@ def load(path: Path) -> Any:
         LayoutError: A function is missing.
         InputError: It cannot be opened.
     """
+    # Threads that spin while they wait starve each other where other work shares the cores. OpenMP reads its settings
+    # once, when it is loaded.
+    waiting = os.environ.get(_WAITING)
+    if waiting is None:
+        os.environ[_WAITING] = "passive"
     try:
         library = ctypes.CDLL(str(path))
     except OSError as error:
         raise InputError(f"{path} cannot be opened: {error}") from None
+    finally:
+        if waiting is None:
+            del os.environ[_WAITING]
     for name, (result, arguments) in _SIGNATURES.items():
         function = getattr(library, name, None)
         if function is None:
@@ -102,6 +123,24 @@ def load(path: Path) -> Any:
     return library
 
 
+class Reader(Protocol):
+    """Reads long texts in llama.cpp's place: extends the saved state of its one sequence.
+
+    Attributes:
+        least: Tokens from which on it is worth asking.
+    """
+
+    least: int
+
+    def fits(self, tokens: Sequence[int], raw: bytes) -> bool:
+        """Whether it understands `raw`, the state after `tokens`, and would have come to the same."""
+        ...
+
+    def extended(self, raw: bytes | None, tokens: Sequence[int]) -> bytes | None:
+        """The state after `tokens` more, or None where that is not known."""
+        ...
+
+
 class LlamaRuntime(Runtime):
     """A GGUF model in llama.cpp.
 
@@ -110,13 +149,17 @@ class LlamaRuntime(Runtime):
         model: Path of the GGUF file.
         capacity: Tokens of context to make room for.
         threads: Threads; one is fastest where other work shares the cores.
+        reader: Reads long texts in llama.cpp's place. It is tried on a few tokens first, and left alone where its
+            answer is not llama.cpp's.
 
     Raises:
         InputError: The file is not a GGUF model that llama.cpp can load.
         LayoutError: The library's structures are laid out in an unknown way.
     """
 
-    def __init__(self, library: Any, model: Path, capacity: int = 4096, threads: int = 1) -> None:
+    def __init__(
+        self, library: Any, model: Path, capacity: int = 4096, threads: int = 1, reader: Reader | None = None
+    ) -> None:
         super().__init__()
         self._library = library
         self._model = self._context_pointer = None
@@ -124,7 +167,9 @@ class LlamaRuntime(Runtime):
         self._model = library.llama_model_load_from_file(str(model).encode(), library.llama_model_default_params())
         if not self._model:
             raise InputError(f"{model} cannot be loaded: not a model that this llama.cpp knows, or damaged")
-        self._context_pointer = library.llama_init_from_model(self._model, self._parameters(capacity, threads))
+        self._context_pointer = library.llama_init_from_model(
+            self._model, self._parameters(capacity, threads, reader is None)
+        )
         if not self._context_pointer:
             self.close()
             raise LimitError(f"no room for a context of {capacity} tokens")
@@ -134,8 +179,18 @@ class LlamaRuntime(Runtime):
         self.capacity = capacity
         self.card = self._read_card(model)
         self._read_tokens()
+        self._reader = reader
+        if reader is not None:
+            self._decode(_TRIAL, 0, True, False)
+            self._reader = reader if reader.fits(_TRIAL, self._state()) else None
+            self._forget(0)
 
-    def _parameters(self, capacity: int, threads: int) -> _Blob:
+    @property
+    def reads_elsewhere(self) -> bool:
+        """Whether long texts are read by the reader that was given, and not by llama.cpp."""
+        return self._reader is not None
+
+    def _parameters(self, capacity: int, threads: int, flash: bool) -> _Blob:
         blob = self._library.llama_context_default_params()
         fields = ctypes.cast(ctypes.byref(blob), ctypes.POINTER(ctypes.c_uint32))
         place = next((i for i in range(3, 10) if fields[i] == _THREADS and fields[i + 1] == _THREADS), None)
@@ -146,6 +201,11 @@ class LlamaRuntime(Runtime):
             )
         fields[0], fields[1], fields[2] = capacity, _BATCH, _BATCH
         fields[place] = fields[place + 1] = threads
+        # Four fields in a row stand at -1, "as the model has it": the last is flash attention. On a processor it reads
+        # faster and writes slower (31 against 65 tokens a second after 3,000), so it goes where something else reads.
+        unset = next((i for i in range(place + 2, place + 6) if all(fields[i + k] == _UNSET for k in range(4))), None)
+        if not flash and unset is not None:
+            fields[unset + 3] = 0
         assert isinstance(blob, _Blob)
         return blob
 
@@ -202,6 +262,10 @@ class LlamaRuntime(Runtime):
             raise InputError("a token is outside the vocabulary")
         rows: list[Logits] = []
         start = len(self._context)
+        if self._reader is not None and not every and len(tokens) >= self._reader.least:
+            read = self._reader.extended(self._state() if start else None, tokens[:-1])
+            if read is not None and self._restored(read):
+                start, tokens = start + len(tokens) - 1, tokens[-1:]
         for offset in range(0, len(tokens), _BATCH):
             part = tokens[offset : offset + _BATCH]
             self._decode(part, start + offset, every or offset + _BATCH >= len(tokens), every)
@@ -223,6 +287,17 @@ class LlamaRuntime(Runtime):
             self._forget(len(self._context))
             raise LimitError(f"llama.cpp could not evaluate {len(tokens)} tokens (code {code})")
 
+    def _state(self) -> bytes:
+        size = self._library.llama_state_seq_get_size(self._context_pointer, 0)
+        buffer = ctypes.create_string_buffer(size)
+        written = self._library.llama_state_seq_get_data(self._context_pointer, buffer, size, 0)
+        return buffer.raw[:written]
+
+    def _restored(self, state: bytes) -> bool:
+        if self._library.llama_state_seq_set_data(self._context_pointer, state, len(state), 0):
+            return True
+        raise LimitError("llama.cpp could not take over what was read; open the model with a larger context")
+
     def _logits(self, index: int) -> Logits:
         pointer = self._library.llama_get_logits_ith(self._context_pointer, index)
         return np.ctypeslib.as_array(pointer, (self._size,)).copy()
@@ -238,18 +313,3 @@ class LlamaRuntime(Runtime):
         if self._model:
             self._library.llama_model_free(self._model)
         self._model = self._context_pointer = None
-
-
-def check_gguf(path: Path) -> None:
-    """Refuse what is certainly no GGUF file, before native code sees it.
-
-    Raises:
-        InputError: There is no such file, or it does not begin as GGUF does.
-    """
-    try:
-        with path.open("rb") as file:
-            head = file.read(8)
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror}") from None
-    if head[:4] != b"GGUF" or len(head) < 8:
-        raise InputError(f"{path} is not a GGUF model")

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from onspec.errors import MissingExtra
-from onspec.local.llama_api import LlamaRuntime, load
+from onspec.local.llama_api import LlamaRuntime, Reader, load
 
 _NAMES = ("libllama.so", "libllama.dylib", "llama.dll")
 
@@ -30,7 +30,7 @@ def installed() -> bool:
     return find_spec("llama_cpp") is not None
 
 
-def open_model(path: Path, capacity: int = 4096, threads: int = 1) -> LlamaRuntime:
+def open_model(path: Path, capacity: int = 4096, threads: int = 1, reader: Reader | None = None) -> LlamaRuntime:
     """A GGUF model in the llama.cpp of `llama-cpp-python`.
 
     Raises:
@@ -38,4 +38,4 @@ def open_model(path: Path, capacity: int = 4096, threads: int = 1) -> LlamaRunti
         InputError: The file is not a model.
         LayoutError: The installed version is laid out in an unknown way.
     """
-    return LlamaRuntime(_library(), path, capacity, threads)
+    return LlamaRuntime(_library(), path, capacity, threads, reader)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -56,6 +57,9 @@ PACKAGED: dict[str, Packaged] = {
 """Models by name."""
 
 DEFAULT = "smollm2"
+
+_NATIVE = ("xllamacpp", "llama_cpp")
+"""Runtimes that are llama.cpp."""
 
 
 def installed(name: str) -> Path | None:
@@ -120,7 +124,13 @@ def locate(model: str) -> Path:
 
 
 def open_model(
-    model: str = DEFAULT, *, runtime: RuntimeName = "auto", capacity: int = 4096, threads: int = 1
+    model: str = DEFAULT,
+    *,
+    runtime: RuntimeName = "auto",
+    capacity: int = 4096,
+    threads: int = 1,
+    unpack: bool | None = None,
+    told: Callable[[str], None] | None = None,
 ) -> Runtime:
     """Open a model by name or path.
 
@@ -129,6 +139,10 @@ def open_model(
         runtime: Which library runs it. `auto` takes the first that is installed: `xllamacpp`, `llama_cpp`, `gguf`.
         capacity: Tokens of context.
         threads: One is fastest where the cores are shared.
+        unpack: Keep an unpacked copy of a small quantised model in the user's cache, and run that: it reads long
+            histories twice as fast, and its probabilities are repeatable (`onspec.local.weights`). None: unless the
+            environment has `ONSPEC_UNPACK=0`.
+        told: Told when such a copy is made.
 
     Raises:
         InputError: There is no such model, or the file is none.
@@ -136,13 +150,36 @@ def open_model(
     """
     path = locate(model)
     order = ("xllamacpp", "llama_cpp", "gguf") if runtime == "auto" else (runtime,)
+    wanted = os.environ.get("ONSPEC_UNPACK") != "0" if unpack is None else unpack
     missing: MissingExtra | None = None
     for name in order:
         try:
             module = import_module(f"onspec.local.{name}")
-            opened: Runtime = module.open_model(path, capacity, threads)
+            opened: Runtime = (
+                _native(module, path, capacity, threads, told)
+                if wanted and name in _NATIVE
+                else module.open_model(path, capacity, threads)
+            )
         except MissingExtra as error:
             missing = error
             continue
         return opened
     raise missing or MissingExtra("xllamacpp", "local")
+
+
+def _native(module: Any, path: Path, capacity: int, threads: int, told: Callable[[str], None] | None) -> Runtime:
+    """A model in llama.cpp, unpacked and with long texts read in numpy, where its kind allows that."""
+    try:
+        weights: Any = import_module("onspec.local.weights")
+        reading: Any = import_module("onspec.local.llama_state")
+        forward: Any = import_module("onspec.local.forward")
+    except MissingExtra:  # llama.cpp alone does without these.
+        opened: Runtime = module.open_model(path, capacity, threads)
+        return opened
+    copy = weights.unpacked(path, told)
+    try:
+        reader = reading.Reader(forward.Forward(copy, threads, keep=False)) if weights.is_float(copy) else None
+    except InputError:  # Another architecture, or no model at all, which llama.cpp says.
+        reader = None
+    opened = module.open_model(copy, capacity, threads, reader)
+    return opened

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from onspec.local.causes import MEANING
+from onspec.local.chance import CONFIDENCE
 from onspec.local.pressure import Pressure
 
 STEPS: tuple[tuple[float, str, str], ...] = (
@@ -129,7 +130,17 @@ def _numbers(pressure: Pressure) -> dict[str, object]:
         ],
         "valid": None
         if valid is None
-        else {"probability": valid.value, "error": valid.error, "effective": valid.effective, "draws": valid.draws},
+        else {
+            "probability": valid.value,
+            "at_least": valid.lower,
+            "at_most": valid.upper,
+            "confidence": CONFIDENCE,
+            "followed": valid.known,
+            "open": valid.open,
+            "steps": valid.steps,
+            "effective": valid.effective,
+            "draws": valid.draws,
+        },
         "positions": [
             {
                 "text": position.text.decode("utf-8", "replace"),

@@ -16,8 +16,9 @@ from onspec.grammar.build import Grammar, build
 from onspec.grammar.llguidance import Matcher
 from onspec.grammar.place import Place
 from onspec.local.causes import Causes
+from onspec.local.chance import Estimate, estimate
 from onspec.local.runtime import Runtime, softmax
-from onspec.local.sample import Draw, constrained, effective_size
+from onspec.local.sample import Draw
 
 Progress = Callable[[str, int, int], None]
 """Called with what is being done, how much of it is done, and how much there is."""
@@ -84,23 +85,6 @@ class KeyChance:
     other: float
     unknown: float
     keys: tuple[tuple[str, float], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Estimate:
-    """The probability of a valid call, by importance sampling.
-
-    Attributes:
-        value: The estimate: mean of the weights.
-        error: Its standard error.
-        effective: Effective sample size of the weights.
-        draws: How many samples.
-    """
-
-    value: float
-    error: float
-    effective: float
-    draws: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,37 +237,32 @@ class Meter:
         rng: np.random.Generator,
         *,
         draws: int = 30,
+        steps: int = 200,
         budget: int = 256,
         start: bytes = b"",
         progress: Progress | None = None,
     ) -> tuple[Estimate, tuple[Draw, ...]]:
-        """The probability that the free model writes a valid call within `budget` tokens, by importance sampling.
-
-        Samples x come from the masked model q. With w(x) the product of the allowed masses, the mean of w estimates
-        P(valid); samples that do not come to an end within the budget count 0. (Importance sampling: e.g. A. B. Owen,
-        "Monte Carlo theory, methods and examples", chapter 9.)
+        """The probability that the free model writes a valid call within `budget` tokens (`onspec.local.chance`).
 
         Args:
             prompt: Tokens up to the trigger.
             rng: Source of randomness.
-            draws: How many samples.
-            budget: Most tokens of one.
+            draws: How many samples of what is not followed to its end.
+            steps: Most evaluations spent on following.
+            budget: Most tokens of one call, `start` not counted.
             start: What of the call is given already.
             progress: Told how far it is.
+
+        Raises:
+            InputError: `start` does not keep the contract.
         """
         matcher = self._start.copy()
         given = self._runtime.tokenize(start) if start else []
         if not matcher.consume_all(given):
             raise InputError("the given start of the call does not keep its contract")
-        found = []
-        for number in range(draws):
-            whole = (*prompt, *given)
-            found.append(constrained(self._runtime, whole, matcher, rng, budget=budget, skip=False))
-            if progress:
-                progress("sampling", number + 1, draws)
-        weights = np.array([math.exp(draw.log_weight) if draw.end == "whole" else 0.0 for draw in found])
-        error = float(weights.std(ddof=1) / math.sqrt(draws)) if draws > 1 else math.inf
-        return Estimate(float(weights.mean()), error, effective_size(weights), draws), tuple(found)
+        return estimate(
+            self._runtime, (*prompt, *given), matcher, rng, draws=draws, steps=steps, budget=budget, told=progress
+        )
 
 
 _Entry = tuple[float, int, tuple[int, ...], bytes]

@@ -9,6 +9,7 @@ import orjson
 
 from onspec.contract.tool import Tool
 from onspec.errors import InputError
+from onspec.grammar.forms import form_of
 from onspec.message import Call, Message, Result, Role, Text, Thinking
 
 DIALECT = "hermes_json"
@@ -35,7 +36,7 @@ def render(
     """
     told = [_text(message, keep_thinking) for message in messages if message.role in ("system", "developer")]
     if tools:
-        told.append(_ASK.format(tools="\n".join(_described(tool) for tool in tools)))
+        told.append(asked(tools))
     out = [_turn("system", "\n\n".join(part for part in told if part))] if told else []
     spoken = [message for message in messages if message.role not in ("system", "developer")]
     for message in spoken[:-1]:
@@ -49,9 +50,18 @@ def render(
     return "".join(out) + ("<|im_start|>assistant\n" if open_turn else "")
 
 
-def call_text(call: Call) -> str:
-    """One call as the model writes it, its arguments byte for byte."""
-    return f'<tool_call>\n{{"name": {orjson.dumps(call.name).decode()}, "arguments": {call.arguments}}}\n</tool_call>'
+def asked(tools: Sequence[Tool]) -> str:
+    """What tells a model of its tools, and how to call them."""
+    return _ASK.format(tools="\n".join(_described(tool) for tool in tools))
+
+
+def call_text(call: Call, dialect: str = DIALECT) -> str:
+    """One call as a model writes it, its arguments byte for byte, in a dialect whose calls are JSON objects."""
+    form = form_of(dialect)
+    pairs = [f'"{key}": "0"' for key, _ in form.fixed]
+    pairs += [f'"{form.keys[0]}": {orjson.dumps(call.name).decode()}', f'"{form.keys[1]}": {call.arguments}']
+    opened, closed = ("[", "]") if form.listed else ("", "")
+    return f"{form.trigger}{form.lead}{opened}{{{', '.join(pairs)}}}{closed}{form.close}"
 
 
 def _turn(role: str, text: str) -> str:

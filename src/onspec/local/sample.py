@@ -115,12 +115,17 @@ def constrained(
             from the masked distribution, and `log_weight` is the exact importance weight.
 
     Raises:
-        LimitError: Prompt and budget do not fit the context, or the grammar engine gave up.
+        LimitError: Prompt and budget do not fit the context, no call fits the budget (only where there is a closeout),
+            or the grammar engine gave up.
     """
     started = time.perf_counter()
     _fits(runtime, prompt, budget)
     state = _State(matcher.copy())
     closeout = Closeout(budget, pieces) if pieces is not None else None
+    least = closeout.shortest(matcher) if closeout is not None else None
+    if least is not None and least > budget:
+        raise LimitError(f"the shortest call takes {least} tokens, and the budget is {budget}; give it {least} or more")
+    state.mask_seconds += time.perf_counter() - started
     logits = runtime.prime(prompt)
     end: End = "length"
     cut = False

@@ -10,7 +10,7 @@ import numpy as np
 
 from onspec.errors import InputError, MissingExtra
 from onspec.grammar.transformers import vocabulary
-from onspec.local.llama_api import check_gguf
+from onspec.local.gguf_file import check_gguf
 from onspec.local.runtime import Card, Logits, Runtime
 
 try:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from onspec.errors import MissingExtra
-from onspec.local.llama_api import LlamaRuntime, load
+from onspec.local.llama_api import LlamaRuntime, Reader, load
 
 TESTED = "2026.10.11549"
 """The version whose binary layout is known; others are tried, and refused where the layout differs."""
@@ -36,7 +36,7 @@ def installed() -> str | None:
         return None
 
 
-def open_model(path: Path, capacity: int = 4096, threads: int = 1) -> LlamaRuntime:
+def open_model(path: Path, capacity: int = 4096, threads: int = 1, reader: Reader | None = None) -> LlamaRuntime:
     """A GGUF model in the llama.cpp of `xllamacpp`.
 
     Raises:
@@ -44,4 +44,4 @@ def open_model(path: Path, capacity: int = 4096, threads: int = 1) -> LlamaRunti
         InputError: The file is not a model.
         LayoutError: The installed version is laid out in an unknown way.
     """
-    return LlamaRuntime(_library(), path, capacity, threads)
+    return LlamaRuntime(_library(), path, capacity, threads, reader)

@@ -6,13 +6,11 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+from onspec.providers.provider import INPUT_TOKENS, OUTPUT_TOKENS, Event
 from onspec.providers.script import Turn
 
-PATH = "/v1/messages"
-INPUT_TOKENS, OUTPUT_TOKENS = 100, 42
-
-Event = tuple[str | None, Any]
-"""An event's name and its data, decoded."""
+name = "anthropic"
+path = "/v1/messages"
 
 
 def events(turn: Turn, request: dict[str, Any], made: str) -> Iterator[Event]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from onspec.providers.anthropic import INPUT_TOKENS, OUTPUT_TOKENS, Event
+from onspec.providers.provider import INPUT_TOKENS, OUTPUT_TOKENS, Event
 from onspec.providers.script import Block, Turn
 
-PATH = "/v1/chat/completions"
+name = "chat"
+path = "/v1/chat/completions"
 REASONS = {"tool_use": "tool_calls", "end_turn": "stop", "max_tokens": "length"}
 USAGE = {
     "prompt_tokens": INPUT_TOKENS,

@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from itertools import count
 from typing import Any
 
-from onspec.providers.anthropic import INPUT_TOKENS, OUTPUT_TOKENS, Event
+from onspec.providers.provider import INPUT_TOKENS, OUTPUT_TOKENS, Event
 from onspec.providers.script import Block, Turn
 
-PATH = "/v1/responses"
+name = "responses"
+path = "/v1/responses"
 CREATED = 1_767_000_000
 USAGE = {
     "input_tokens": INPUT_TOKENS,

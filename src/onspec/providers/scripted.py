@@ -11,14 +11,12 @@ import struct
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from types import ModuleType
 from typing import Any
 
-from onspec.providers import anthropic, chat, responses
+from onspec.providers import spoken_at
+from onspec.providers.provider import Provider
 from onspec.providers.script import Block, Script, Turn
 
-WIRES: dict[str, ModuleType] = {"messages": anthropic, "completions": chat, "responses": responses}
-"""The wire API by the last part of the path."""
 STALL_SECONDS = 3600
 
 
@@ -120,7 +118,7 @@ class Scripted:
     async def _answer(self, request: Request, writer: asyncio.StreamWriter, reader: asyncio.StreamReader) -> bool:
         """Answer one request; False ends the connection."""
         path = request.path.partition("?")[0].rstrip("/")
-        wire = WIRES.get(path.rpartition("/")[2]) if request.method == "POST" else None
+        wire = spoken_at(request.method, path)
         if wire is None:
             self._note(request, None)
             return await _send(writer, *self._other(request, path))
@@ -169,7 +167,7 @@ class Scripted:
 
     async def _stream(
         self,
-        wire: ModuleType,
+        wire: Provider,
         turn: Turn,
         body: dict[str, Any],
         made: str,
@@ -230,7 +228,7 @@ class Scripted:
         return False
 
 
-def _pieces(wire: ModuleType, turn: Turn, body: dict[str, Any], made: str) -> Iterator[bytes]:
+def _pieces(wire: Provider, turn: Turn, body: dict[str, Any], made: str) -> Iterator[bytes]:
     if turn.raw is not None:
         size = turn.chunk_bytes or max(1, len(turn.raw))
         yield from (turn.raw[index : index + size] for index in range(0, len(turn.raw), size))

@@ -98,7 +98,7 @@ def _rates(rows: Rows) -> str:
         y = index * height
         rate = tally.off_schema / tally.calls
         scale = (width - left - 150) / top
-        parts.append(f"<text x={left - 8} y={y + 16} text-anchor=end>{escape(_short(name, 38))}</text>")
+        parts.append(f"<text x={left - 8} y={y + 16} text-anchor=end>{escape(_short(name, 32))}</text>")
         parts.append(f"<rect class=bad x={left} y={y + 5} width='{rate * scale:.1f}' height=14 />")
         x1, x2 = left + low * scale, left + min(high, top) * scale
         parts.append(f"<line class=whisker x1='{x1:.1f}' x2='{x2:.1f}' y1={y + 12} y2={y + 12} />")
@@ -147,7 +147,7 @@ def _bars(rows: list[tuple[str, int]], style: str) -> str:
     parts = []
     for index, (name, number) in enumerate(rows):
         y = index * 24
-        parts.append(f"<text x=252 y={y + 16} text-anchor=end>{escape(_short(name, 38))}</text>")
+        parts.append(f"<text x=252 y={y + 16} text-anchor=end>{escape(_short(name, 32))}</text>")
         parts.append(f"<rect class={style} x=260 y={y + 5} width='{number / top * 380:.1f}' height=14 />")
         parts.append(f"<text class=soft x=650 y={y + 16}>{number:,}</text>")
     return _svg(760, len(rows) * 24, parts, "Counts")
