@@ -29,7 +29,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from onspec import Policy
+from onspec import Policy, Tool
 from onspec.gateway import chat, sse
 from onspec.gateway.contracts import ContractCache
 from onspec.gateway.rewrite import Rewriter
@@ -307,13 +307,17 @@ def repair_cost(size: int = 1_000_000, step: int = 1000) -> tuple[float, float]:
     contracts = ContractCache().of({"tools": [TOOL]})
     text = 'word \\n \\"x\\" ' * (size // 13)
     found = []
+
+    def safe(tool: Tool) -> Policy:
+        return Policy.safe()
+
     for extra in ("", ', "overwrite": null'):
         raw = '{"path": "a.py"' + extra + ', "text": "' + text + '"}'
         data = FIRST + b"".join(piece(raw[index : index + step]) for index in range(0, len(raw), step)) + LAST
         frames = sse.Reader().feed(data)
         costs = []
         for _ in range(5):
-            rewriter = Rewriter(chat, contracts, judge_with(lambda tool: Policy.safe()))  # type: ignore[arg-type]
+            rewriter = Rewriter(chat, contracts, judge_with(safe), policy=safe)  # type: ignore[arg-type]
             started = time.perf_counter()
             out = b"".join([rewriter.feed(frame) for frame in frames]) + rewriter.close(False)
             costs.append(1000 * (time.perf_counter() - started))

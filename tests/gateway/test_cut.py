@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from typing import Any
 
 import anthropic
@@ -18,7 +19,7 @@ from onspec.gateway.config import Rules
 from onspec.gateway.contracts import ContractCache
 from onspec.gateway.cut import hopeless
 from onspec.gateway.upstream import UpstreamError
-from onspec.gateway.verdict import judge_with
+from onspec.gateway.verdict import judge_with, open_ended
 from onspec.providers import PROVIDERS
 from onspec.providers.script import Block, Script, Turn
 from tests.gateway.rig import EDIT, PATHS, call, request, rig, says, tools
@@ -226,3 +227,14 @@ def test_samples_that_end_inside_a_call(name: str) -> None:
     with rig(Script((Turn(raw=data),), every=True, loop=True)) as r:
         if api == "anthropic":
             READERS[api](r.url)  # its helper reads the reply to its end
+
+
+def test_a_long_call_that_was_cut_is_read_once() -> None:
+    """Whether a text ends inside a string is told in one pass, however many quotes the string holds."""
+    cut = '{"path": "a.py", "edits": [{"oldText": "x", "newText": "' + 'a \\"b\\" \\\\ ' * 50_000
+    started = time.process_time()
+    assert open_ended(cut)
+    assert open_ended(cut + "\\")
+    assert not open_ended(cut + '"}]}x')
+    assert open_ended(cut + '"}]')
+    assert time.process_time() - started < 2  # the square of it takes minutes

@@ -13,6 +13,7 @@ from onspec.gateway.config import Rules
 from onspec.gateway.leak import recover_with
 from onspec.providers.script import Block, Script, Turn
 from tests.gateway.rig import PATHS, call, request, rig, says
+from tests.gateway.samples import encoded
 from tests.gateway.test_again import WRONG, arguments, ask, usage
 from tests.gateway.test_promote import INVOKE, words
 from tests.gateway.test_rewrite import GOOD, frames, numbers
@@ -141,3 +142,20 @@ def test_what_anthropic_counts_at_the_beginning() -> None:
     assert events["message_start"]["message"]["usage"]["input_tokens"] == told["input_tokens"]
     last = events["message_delta"]["usage"]
     assert {name: last[name] for name in told} == {name: 2 * count for name, count in told.items()}
+
+
+@pytest.mark.parametrize("api", PATHS)
+@pytest.mark.parametrize("first", [says(call("edit", WRONG)), says(Block("text", "x"), stop="tool_use")])
+def test_a_reply_that_breaks_off_behind_its_stop(api: str, first: Turn) -> None:
+    """With a call to ask for and the last event lost, the reply still comes to a well-formed end."""
+    events = len(frames(encoded(api, first)))
+    missing = 0 if api == "responses" else 1
+    broken = replace(first, cut_after_events=events - missing, reset=True)
+    with rig([broken, says(call("edit", GOOD))], RETRY) as r:
+        answer = ask(r, api)
+    last = frames(answer.content)[-1]
+    assert last.raw.strip() == {
+        "anthropic": b'event: message_stop\ndata: {"type":"message_stop"}',
+        "chat": b"data: [DONE]",
+    }.get(api, last.raw.strip())
+    assert api != "responses" or last.name == "response.completed"

@@ -327,6 +327,7 @@ def test_refused_after_something_was_left_out(api: str) -> None:
     first, last = read(api, out)[0].values()
     assert rewriter.failed is None
     assert hopeless(TOOL, json.loads(first))
+    assert "/edits/0/newText2" in json.loads(first)["path"]["INVALID_JSON"]
     assert last == "{}"
     assert b": onspec refused edit" in out
     held, _ = through(api, encoded(api, says(call("edit", text, 5))), "call")
@@ -359,3 +360,37 @@ def test_two_calls_at_once_in_turns() -> None:
     out, _ = through("chat", data + chunk({}, "tool_calls") + b"data: [DONE]\n\n")
     found = [json.loads(text) for text in read("chat", out)[0].values()]
     assert found == [check(TOOL, text).arguments for text in texts]
+
+
+@pytest.mark.parametrize("api", APIS)
+def test_mended_too_late(api: str) -> None:
+    """An empty list that has gone out, filled by keys behind it: nobody runs half of it, and it counts as refused."""
+    schemas = {"read": {**EDIT, "required": ["edits"]}}
+    text = '{"edits": [], "oldText": "x", "newText": "y"}'
+    assert check(Tool("read", schemas["read"]), text).status == "repaired"
+    out, rewriter = through(api, encoded(api, says(call("read", text, 5))), names=schemas)
+    assert hopeless(Tool("read", schemas["read"]), json.loads(next(iter(read(api, out)[0].values()))))
+    assert rewriter.calls[0].verdict is not None
+    assert rewriter.calls[0].verdict.status == "refused"
+    assert b": onspec refused read" in out
+
+
+CLOSING = {"anthropic": "content_block_stop", "chat": "", "responses": "response.function_call_arguments.done"}
+
+
+@pytest.mark.parametrize("api", APIS)
+@pytest.mark.parametrize("chunk", [0, 1, 7])
+@pytest.mark.parametrize("text", ["{}", GOOD, *(text for name, text in BROKEN.items() if name != "no_closers")])
+def test_nothing_waits_beyond_the_closing_event(api: str, chunk: int, text: str) -> None:
+    """With the event that ends a call all of it has gone on; only missing brackets wait for the reason of the stop."""
+    name = "now" if text == "{}" else "edit"
+    parts = frames(encoded(api, says(call(name, text, chunk))))
+    rewriter = Rewriter(APIS[api], ContractCache().of({"tools": tools(api)}), judge_with(safe), policy=safe)
+    out = b""
+    for frame in parts:
+        out += rewriter.feed(frame)
+        if frame.name == CLOSING[api] if api != "chat" else b'"finish_reason":"tool_calls"' in frame.raw:
+            break
+    expected = {} if name == "now" else check(TOOL, text).arguments
+    assert json.loads(next(iter(read(api, out)[0].values()))) == expected
+    assert out.count(b"\n\n") > 2

@@ -1,4 +1,4 @@
-"""A call that was cut, turned into one that its own tool refuses, whatever reads it."""
+"""A call that must not run, because it was cut or is refused too late, turned into one that its own tool refuses."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from onspec.repair.stream import ArgumentStream
 
 MARK = "INVALID_JSON"
 """The key under which Anthropic's documentation keeps arguments that could not be read."""
-WHY = "cut off before its end and not run; send the whole call again"
+CUT_OFF = "cut off before its end and not run; send the whole call again"
 
 
 def marked(tool: Tool | None, raw: str) -> dict[str, Any] | None:
@@ -36,8 +36,8 @@ def marked(tool: Tool | None, raw: str) -> dict[str, Any] | None:
     return None
 
 
-def spoiled(tool: Tool | None, stream: ArgumentStream, sent: int) -> str | None:
-    """What to send after the first `sent` characters of a cut call so that nobody runs it.
+def spoiled(tool: Tool | None, stream: ArgumentStream, sent: int, why: str = CUT_OFF) -> str | None:
+    """What to send after the first `sent` characters of a call so that nobody runs it; `why` is for the model.
 
     The text so far is closed, and every member of it stands once more, with a value of another type: in JSON the last
     of equal keys counts, and the whole is JSON, so no reader has to guess.
@@ -51,16 +51,16 @@ def spoiled(tool: Tool | None, stream: ArgumentStream, sent: int) -> str | None:
         made = marked(tool, stream.text)
         return None if made is None else json.dumps(made)
     for keys in (stream.members(), [*stream.members(), *_declared(tool)]):
-        rest = stream.closing(sent, wrong(tool, keys))
+        rest = stream.closing(sent, wrong(tool, keys, why))
         if rest is not None and hopeless(tool, json.loads(stream.passed(sent) + rest)):
             return rest
     return None
 
 
-def wrong(tool: Tool, keys: Iterable[str]) -> dict[str, Any]:
-    """For each declared key a value that it does not take; keys that take anything are left out."""
+def wrong(tool: Tool, keys: Iterable[str], why: str = CUT_OFF) -> dict[str, Any]:
+    """For each declared key a value that it does not take and that says why; keys that take anything are left out."""
     views = tool.views
-    values: tuple[Any, ...] = ({MARK: WHY}, [[MARK, WHY]], None)
+    values: tuple[Any, ...] = ({MARK: why}, [[MARK, why]], None)
     found = {}
     for key in keys:
         places = next((known for view in views.of(("",)) if (known := view.places_of(key)) is not None), None)

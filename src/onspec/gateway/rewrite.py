@@ -6,14 +6,15 @@ import re
 import secrets
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from onspec.audit import Violation
 from onspec.contract.tool import Tool
 from onspec.contract.toolset import Match
 from onspec.gateway import sse
 from onspec.gateway.contracts import Contracts
-from onspec.gateway.cut import spoiled
+from onspec.gateway.cut import CUT_OFF, spoiled
 from onspec.gateway.promote import Leaked, Leaks, Recover
 from onspec.gateway.splice import Edit, splice
 from onspec.gateway.usage import Tokens, together
@@ -338,19 +339,21 @@ class Rewriter:
         if verdict.status != "refused" and (changed or verdict.text != live.stream.text):
             live.tail = live.stream.tail(verdict.value, live.sent, verdict.text)
             if live.tail is None:
-                self._spoil(live, f"the call of {live.name} was mended too late for its stream")
+                late = Violation("mended_too_late", "", "mended only after parts of it had gone on as they were")
+                verdict = live.verdict = replace(verdict, status="refused", violations=(late,))
+                self._spoil(live, reason(verdict))
         elif verdict.status == "refused" and live.match.tool is not None:
             if verdict.cut:
-                self._spoil(live, f"the model's call of {live.name} was cut off")
+                self._spoil(live, CUT_OFF)
             elif changed:
-                self._spoil(live, f"the call of {live.name} is refused, and parts of it were already mended")
+                self._spoil(live, f"not run: {reason(verdict)}")
         self._report(live)
 
-    def _spoil(self, live: Live, otherwise: str) -> None:
+    def _spoil(self, live: Live, why: str) -> None:
         """Nobody is to run what was sent of the call; where its tool takes anything, the reply ends with an error."""
-        live.tail = spoiled(live.match.tool, live.stream, live.sent)
+        live.tail = spoiled(live.match.tool, live.stream, live.sent, why)
         if live.tail is None:
-            self.failed = otherwise
+            self.failed = f"the model's call of {live.name}: {why}"
 
     def _cut(self, live: Live) -> bool:
         """Whether the provider ended the output inside a call that does not show it: free text, or no text at all."""
@@ -367,6 +370,8 @@ class Rewriter:
         text = live.stream.text
         if not text.strip():
             return not self._api.empty_means_object
+        if not live.stream.doubt:
+            return True
         if is_json(text):
             return False
         return open_ended(text) or self._judge(live.match, text, None).status == "refused"

@@ -50,7 +50,8 @@ class Verdict:
 
 
 _ANY = Tool("unknown", True)
-_STRING = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
+_STRING = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+("|\\?\Z)', re.DOTALL)
+"""A string, or what came of one that does not end; found in one pass."""
 log = logging.getLogger("onspec.gateway")
 
 Judge = Callable[[Match, str, Finish | None], Verdict]
@@ -78,13 +79,14 @@ def judge_with(policy_for: Callable[[Tool], Policy], fault: Callable[[], None] =
         tool = match.tool
         if tool.schema is None:
             return free_form(tool, raw, match.repairs)
-        reason = "length" if finish == "length" and (open_ended(raw) or not raw.strip()) else None
+        begun = finish == "length" and (not raw.strip() or open_ended(raw))
+        reason = "length" if begun else None
         outcome = check(tool, whole_characters(raw), policy_for(tool), reason)
         if not outcome.ok:
             cut = (
-                open_ended(raw)
+                begun
                 or any(violation.code in CUT for violation in outcome.violations)
-                or (finish == "length" and not is_json(raw))
+                or (not is_json(raw) if finish == "length" else open_ended(raw))
             )
             return Verdict("refused", tool.name, raw, raw, None, (), outcome.violations, cut, outcome.feedback())
         repairs = (*match.repairs, *outcome.repairs)
@@ -132,7 +134,7 @@ def open_ended(text: str) -> bool:
     """Whether a JSON text stops inside a string or before its brackets are closed."""
     if is_json(text):
         return False
-    bare = _STRING.sub("", text)
+    bare = _STRING.sub(lambda string: "" if string[1] == '"' else '"', text)
     return '"' in bare or sum(map(bare.count, "{[")) > sum(map(bare.count, "}]"))
 
 

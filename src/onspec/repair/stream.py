@@ -13,7 +13,9 @@ from onspec.repair.arrived import Arrived
 from onspec.repair.conform import GONE
 from onspec.repair.early import Early, text_of
 from onspec.repair.keys import MAX_UNKNOWN, Level
+from onspec.repair.markup import BEGUN, CLOSER, MARKUP, TAGS, bare, closes, property_names
 from onspec.repair.names import fold
+from onspec.repair.opened import Open, members_left
 from onspec.repair.policy import Policy
 from onspec.repair.shape import Place, Shape, shape
 
@@ -25,16 +27,6 @@ RUN = re.compile(
 """Part of a string with whole escapes; halves of surrogate pairs are looked at one by one."""
 SPACE = " \t\n\r"
 NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?\Z")
-BEGUN = re.compile(r"<(?:/[^<>\"\\\s]{0,80})?\Z")
-"""A closing tag that has begun and may become leaked call markup."""
-CLOSER = re.compile(r"</([^<>\"\\\s]{1,80})>(?:\s|\\[nrt])*\Z")
-"""A closing tag at the end of a string."""
-MARKUP = re.compile(
-    r"</?\s*(?:antml:|｜DSML｜)?(?:parameter|invoke|function_calls|function|tool_call|tool_calls|arg_value|arg_key)\b"
-)
-"""Call markup inside a string: the rest waits for the judge of the whole call."""
-KEYS = re.compile(r'"([^"\\]{1,80})"\s*:')
-TAGS = re.compile(r"</([^<>\"\\\s]{1,80})>")
 LOOK_BACK = 160
 MAX_DEPTH = 128
 INSIDE = re.compile(r'(?:[^"\\]+|\\.)*+', re.DOTALL)
@@ -43,48 +35,6 @@ OUTSIDE = re.compile(r'[^"{}\[\]]*+')
 """Part of a value between its strings and brackets."""
 MAX_REPEATED = 4096
 """Longest value, in characters, that is remembered to see whether a key further in repeats it."""
-
-
-class _Open:
-    """An open container.
-
-    Attributes:
-        kind: `object` or `array`.
-        shape: How its parts are judged.
-        at: Where it stands in its parent.
-        start: Where it begins in the text.
-        done: An object's complete members that stay, each with where its value stands in the text.
-        gone: Keys of the members that were left out; `unknown` of them are not declared.
-        count: An array's items so far.
-        lead: Whether members were left out before the first that stays.
-        view: The one way to see it; None where there are several, or where it has not been looked up (`viewed`).
-    """
-
-    __slots__ = (
-        *("at", "closers", "count", "done", "gone", "kind", "lead", "read"),
-        *("shape", "start", "unknown", "view", "viewed"),
-    )
-
-    def __init__(self, kind: str, here: Shape, at: str | int, start: int) -> None:
-        self.kind = kind
-        self.shape = here
-        self.at = at
-        self.start = start
-        self.done: dict[str, tuple[int, int]] = {}
-        self.gone: set[str] = set()
-        self.unknown = 0
-        self.count = 0
-        self.lead = False
-        self.closers: set[str] = set()
-        self.view: View | None = None
-        self.viewed = False
-        self.read: dict[str, Json] = {}
-
-    def finish(self, at: str | int, start: int, end: int) -> None:
-        if self.kind == "object":
-            self.done[str(at)] = start, end
-        else:
-            self.count += 1
 
 
 class ArgumentStream:
@@ -116,7 +66,7 @@ class ArgumentStream:
         self._early = None if hold else Early.of(tool, policy)
         self._junk = False
         self._start = 0
-        self._stack: list[_Open] = []
+        self._stack: list[Open] = []
         self._step: Callable[[str, int], int] = self._value
         self._at: str | int = ""
         self._place: Place | None = Place(self._document, "")
@@ -221,7 +171,7 @@ class ArgumentStream:
             complete = self._open_string
         for frame, here in zip(reversed(self._stack), reversed(values), strict=True):
             if frame.kind == "object":
-                out.append(_members(here, {*frame.done, *([complete] if complete is not None else [])}))
+                out.append(members_left(here, {*frame.done, *([complete] if complete is not None else [])}))
             else:
                 count = frame.count + (complete is not None)
                 for member in here[count:]:
@@ -258,7 +208,7 @@ class ArgumentStream:
                 here = Shape(
                     "object" if char == "{" else "array", here.place, extra=Place(True, ""), item=Place(True, "")
                 )
-            self._stack.append(_Open(here.kind, here, self._at, start))
+            self._stack.append(Open(here.kind, here, self._at, start))
             self.certain = start + 1
             if here.kind == "object":
                 self._step = self._key_start
@@ -319,7 +269,7 @@ class ArgumentStream:
             if (closer := CLOSER.search(self._tail)) is not None:
                 for here in reversed(self._stack):
                     if here.kind == "object":
-                        here.closers.add(_bare(closer[1]))
+                        here.closers.add(bare(closer[1]))
                         break
             self.certain = self._base + index + 1
             return self._complete(self._open_string if self._open_string is not None else self._at, index + 1)
@@ -377,9 +327,9 @@ class ArgumentStream:
     def _ours(self, tag: str) -> bool:
         """Whether a closing tag may be markup of this call: it is named as one of its keys, or as the tool."""
         if self._known is None:
-            names = _property_names(self._document, 0) | {self._tool.name}
+            names = property_names(self._document, 0) | {self._tool.name}
             self._known = frozenset(map(fold, names))
-        return _bare(tag) in self._known
+        return bare(tag) in self._known
 
     def _scalar(self, piece: str, index: int) -> int:
         start = index
@@ -407,7 +357,7 @@ class ArgumentStream:
             value = _strict(text)
         except (ValueError, RecursionError):
             return self._stop(end)
-        if _half(text) or MARKUP.search(text) or _closes(text):
+        if _half(text) or MARKUP.search(text) or closes(text):
             return self._stop(end)
         return self._settled(text, value, end)
 
@@ -495,7 +445,7 @@ class ArgumentStream:
         self._step = self._colon
         return index + 1
 
-    def _undeclared(self, key: str, here: _Open) -> Place | None:
+    def _undeclared(self, key: str, here: Open) -> Place | None:
         """Where the value of an undeclared key is judged; None where the key is no plain data, or will go (`_junk`)."""
         if not here.shape.members:
             return here.shape.extra
@@ -521,7 +471,7 @@ class ArgumentStream:
             above = frame.view
         return above
 
-    def _levels(self, frames: list[_Open]) -> list[Level]:
+    def _levels(self, frames: list[Open]) -> list[Level]:
         """The objects among these containers, with those members that are complete and short."""
         levels = []
         for frame in frames:
@@ -612,14 +562,21 @@ class ArgumentStream:
             items = None if member is None or member is GONE else [member]
         if not items or not isinstance(items[0], dict):
             return self._stop(index)
-        first = _members(items[0], set(here.done))
+        if len(items) == 1 and _same(items[0], value):  # it fits as it came
+            self.certain = end
+            return self._popped(index, 1)
+        first = members_left(items[0], set(here.done))
         if not _same(json.loads(self._arrived.standing(here.start, self.certain) + first), items[0]):
             return self._stop(index)
         self._arrived.replace(self.certain, end, ",".join([first, *map(text_of, items[1:])]))
         self.certain = end
-        self._stack.pop()
-        if parent.kind == "array":
-            parent.count += len(items) - 1
+        return self._popped(index, len(items))
+
+    def _popped(self, index: int, items: int) -> int:
+        """The innermost container is closed, and stands as so many items where an array holds it."""
+        here = self._stack.pop()
+        if self._stack[-1].kind == "array":
+            self._stack[-1].count += items - 1
         self._start = here.start
         return self._complete(here.at, index)
 
@@ -677,10 +634,8 @@ class ArgumentStream:
             self.closed = True
             self._step = self._end
             return index + 1
-        self._stack.pop()
         self.certain = self._base + index + 1
-        self._start = here.start
-        return self._complete(here.at, index + 1)
+        return self._popped(index + 1, 1)
 
     def _end(self, piece: str, index: int) -> int:
         if piece[index] in SPACE:
@@ -693,42 +648,8 @@ class ArgumentStream:
         return index
 
 
-def _bare(tag: str) -> str:
-    return fold(tag.rpartition(":")[2])
-
-
-def _closes(text: str) -> bool:
-    """Whether a value's text holds a closing tag that is named as one of its own keys."""
-    if "</" not in text:
-        return False
-    keys = {fold(key) for key in KEYS.findall(text)}
-    return any(_bare(tag) in keys for tag in TAGS.findall(text))
-
-
-def _property_names(node: Json, depth: int) -> set[str]:
-    if depth > MAX_DEPTH or not isinstance(node, dict | list):
-        return set()
-    names: set[str] = set()
-    if isinstance(node, dict) and isinstance(node.get("properties"), dict):
-        names.update(node["properties"])
-    for sub in node.values() if isinstance(node, dict) else node:
-        names |= _property_names(sub, depth + 1)
-    return names
-
-
 def _dumps(value: Json) -> str:
     return json.dumps(value, ensure_ascii=False)
-
-
-def _members(value: dict[str, Json], done: set[str | int]) -> str:
-    """What is left of an object of which some members are written, up to its end."""
-    out = []
-    written = bool(done)
-    for key, member in value.items():
-        if key not in done:
-            out.append(f"{',' if written else ''}{_dumps(key)}:{_dumps(member)}")
-            written = True
-    return "".join([*out, "}"])
 
 
 def _strict(text: str) -> Json:
