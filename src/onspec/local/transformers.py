@@ -75,10 +75,12 @@ class TransformersRuntime(Runtime):
         )
 
     def tokenize(self, text: str | bytes, *, special: bool = False) -> list[int]:
-        raw = text.encode() if isinstance(text, str) else text
-        if special:
-            return list(self._tokenizer(raw.decode("utf-8", "replace"), add_special_tokens=False)["input_ids"])
-        return self.vocabulary.tokens_of(raw)
+        try:
+            shown = text if isinstance(text, str) else text.decode()
+        except UnicodeDecodeError:  # Only the engine's tokenizer takes bytes.
+            return self.vocabulary.tokens_of(text if isinstance(text, bytes) else text.encode())
+        found = self._tokenizer(shown, add_special_tokens=False, split_special_tokens=not special)
+        return list(found["input_ids"])
 
     def _eval(self, tokens: list[int], every: bool) -> Logits:
         if not all(0 <= token < len(self.pieces) for token in tokens):
@@ -95,7 +97,7 @@ class TransformersRuntime(Runtime):
         if length == 0:
             self._cache = None
         else:
-            self._cache.crop(length)
+            self._cache.crop(length - len(self._context))  # A negative number: how many to forget.
 
     def close(self) -> None:
         self._model = self._cache = None
