@@ -316,13 +316,13 @@ def repair_cost(size: int = 1_000_000, step: int = 1000) -> tuple[float, float]:
         data = FIRST + b"".join(piece(raw[index : index + step]) for index in range(0, len(raw), step)) + LAST
         frames = sse.Reader().feed(data)
         costs = []
-        for _ in range(5):
+        for _ in range(8):
             rewriter = Rewriter(chat, contracts, judge_with(safe), policy=safe)  # type: ignore[arg-type]
             started = time.perf_counter()
             out = b"".join([rewriter.feed(frame) for frame in frames]) + rewriter.close(False)
             costs.append(1000 * (time.perf_counter() - started))
             assert (out == data) == (not extra)
-        found.append(min(costs))
+        found.append(statistics.median(costs[1:]))
     return found[0], found[1]
 
 
