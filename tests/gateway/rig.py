@@ -15,28 +15,12 @@ from onspec.gateway.config import Config, Rules, Upstream
 from onspec.gateway.server import Server, serving
 from onspec.providers.script import Block, Script, Turn
 from onspec.providers.scripted import Scripted
+from tests.schemas import EDIT
 
 WEATHER = {
     "type": "object",
     "properties": {"city": {"type": "string"}, "days": {"type": "integer"}},
     "required": ["city"],
-    "additionalProperties": False,
-}
-EDIT = {
-    "type": "object",
-    "properties": {
-        "path": {"type": "string"},
-        "edits": {
-            "type": "array",
-            "items": {
-                "type": "object",
-                "properties": {"oldText": {"type": "string"}, "newText": {"type": "string"}},
-                "required": ["oldText", "newText"],
-                "additionalProperties": False,
-            },
-        },
-    },
-    "required": ["path", "edits"],
     "additionalProperties": False,
 }
 LINES = {

@@ -17,26 +17,10 @@ from onspec.grammar.exact import Exact, Options, compile_exact
 from onspec.grammar.llguidance import Matcher, Vocabulary, accepts
 from onspec.grammar.rules import COMPACT_SPACING, PYTHON_SPACING
 from tests.grammar.generated import schema_and_maker, shuffled
+from tests.schemas import EDIT
 
 BYTES = Vocabulary.of_bytes()
 
-EDIT: dict[str, Any] = {
-    "type": "object",
-    "properties": {
-        "path": {"type": "string"},
-        "edits": {
-            "type": "array",
-            "items": {
-                "type": "object",
-                "properties": {"oldText": {"type": "string"}, "newText": {"type": "string"}},
-                "required": ["oldText", "newText"],
-                "additionalProperties": False,
-            },
-        },
-    },
-    "required": ["path", "edits"],
-    "additionalProperties": False,
-}
 OPEN = json.loads(json.dumps(EDIT).replace(', "additionalProperties": false', ""))
 ONE = [{"oldText": "a", "newText": "b"}]
 

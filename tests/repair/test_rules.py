@@ -10,26 +10,10 @@ from onspec import Policy, Repair, Tool, check
 from onspec.errors import InputError
 from onspec.repair.replay import replay
 from onspec.repair.rules import RULES
+from tests.schemas import EDIT
 
 A = {"type": "object", "properties": {"a": {}}, "required": ["a"], "additionalProperties": False}
 TEXT = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"], "additionalProperties": False}
-EDIT = {
-    "type": "object",
-    "properties": {
-        "path": {"type": "string"},
-        "edits": {
-            "type": "array",
-            "items": {
-                "type": "object",
-                "properties": {"oldText": {"type": "string"}, "newText": {"type": "string"}},
-                "required": ["oldText", "newText"],
-                "additionalProperties": False,
-            },
-        },
-    },
-    "required": ["path", "edits"],
-    "additionalProperties": False,
-}
 
 
 def of(**properties: Any) -> dict[str, Any]:

@@ -159,3 +159,12 @@ def softmax(logits: Logits, temperature: float = 1.0) -> NDArray[np.float64]:
     np.exp(wide, out=wide)
     wide /= wide.sum(axis=-1, keepdims=True)
     return wide
+
+
+def pick(weights: NDArray[np.float64], total: float, rng: np.random.Generator) -> int:
+    """Draw a token in proportion to `weights`, which sum to `total`; one without weight is never drawn."""
+    place = int(np.searchsorted(np.cumsum(weights), rng.random() * total, side="right"))
+    place = min(place, len(weights) - 1)
+    while weights[place] <= 0.0:  # Rounding may land beside the last token that has weight.
+        place -= 1
+    return place

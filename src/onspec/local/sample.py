@@ -16,7 +16,7 @@ from onspec.grammar.closing import Ending
 from onspec.grammar.llguidance import Matcher
 from onspec.grammar.rules import Pieces
 from onspec.local.closeout import Closeout
-from onspec.local.runtime import Runtime, softmax
+from onspec.local.runtime import Runtime, pick, softmax
 
 End = Literal["whole", "closed", "length", "stopped"]
 
@@ -208,20 +208,12 @@ class _State:
             return int(rng.choice(len(allowed), p=allowed / total))
         self.log_weight += math.log(min(mass, 1.0))
         self.masses.append(max(1.0 - mass, 0.0))
-        return _pick(allowed, mass, rng)
-
-
-def _pick(weights: NDArray[np.float64], total: float, rng: np.random.Generator) -> int:
-    place = int(np.searchsorted(np.cumsum(weights), rng.random() * total, side="right"))
-    place = min(place, len(weights) - 1)
-    while weights[place] <= 0.0:  # Rounding may land beside the last token that has weight.
-        place -= 1
-    return place
+        return pick(allowed, mass, rng)
 
 
 def _choose(logits: NDArray[np.float32], temperature: float, rng: np.random.Generator) -> int:
     probabilities = softmax(logits, temperature)
-    return _pick(probabilities, float(probabilities.sum()), rng)
+    return pick(probabilities, float(probabilities.sum()), rng)
 
 
 def _fits(runtime: Runtime, prompt: Sequence[int], budget: int) -> None:
@@ -327,7 +319,7 @@ class Rejection:
             if total <= 0.0 or (new and rng.random() >= total):
                 self._update(path, total)
                 return None
-            token = _pick(weights, total, rng)
+            token = pick(weights, total, rng)
             path.append((node, token))
             tokens.append(token)
             assert matcher.consume(token)

@@ -14,7 +14,7 @@ from onspec.grammar.build import Grammar
 from onspec.grammar.llguidance import Matcher
 from onspec.grammar.rules import Pieces
 from onspec.local.closeout import Closeout
-from onspec.local.runtime import Runtime, softmax
+from onspec.local.runtime import Runtime, pick, softmax
 
 End = Literal["stopped", "whole", "closed", "length", "cancelled"]
 
@@ -110,7 +110,7 @@ class Turn:
                 self.spoken.end = "cancelled"
                 break
             probabilities = softmax(self._next(), self._temperature)
-            token = _pick(probabilities, float(probabilities.sum()), self._rng)
+            token = pick(probabilities, float(probabilities.sum()), self._rng)
             if token in self._runtime.card.ends:
                 self.spoken.end = "stopped"
                 break
@@ -204,15 +204,7 @@ class Turn:
         if mass <= 0.0:  # The model gives what is allowed no measurable probability: take the grammar's word alone.
             allowed = mask.astype(np.float64)
             mass = float(allowed.sum())
-        return [_pick(allowed, mass, self._rng)] if mass > 0.0 else []
-
-
-def _pick(weights: NDArray[np.float64], total: float, rng: np.random.Generator) -> int:
-    place = int(np.searchsorted(np.cumsum(weights), rng.random() * total, side="right"))
-    place = min(place, len(weights) - 1)
-    while weights[place] <= 0.0:  # Rounding may land beside the last token that has weight.
-        place -= 1
-    return place
+        return [pick(allowed, mass, self._rng)] if mass > 0.0 else []
 
 
 def closing_gate(closer: str) -> Gate:
