@@ -243,9 +243,21 @@ def test_decoded_values_that_json_cannot_write_are_refused(value: Any) -> None:
     assert check(Tool("tool", {"type": "object"}), {"a": value}).status == "refused"
 
 
-def test_what_is_no_text_raises() -> None:
-    with pytest.raises(TypeError, match="arguments are text"):
-        check(Tool("tool", {"type": "object"}), 5)  # type: ignore[arg-type]
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ((Tool("tool", {"type": "object"}), 5), "arguments are text"),
+        ((Tool("tool", {"type": "object"}), {"a": {1}}), "hold what JSON has not"),
+        ((Tool("tool", {"type": "object"}), {"a": object()}), "hold what JSON has not"),
+        (({"type": "object"}, "{}"), r"the tool is a Tool, not dict: Tool\(name, schema\)"),
+        (("edit.json", "{}"), "the tool is a Tool, not str"),
+        ((dict, "{}"), "the tool is a Tool, not the class dict"),
+        ((Tool("tool", {"type": "object"}), "{}", "safe"), r"such as Policy.named\('safe'\), not str"),
+    ],
+)
+def test_what_a_developer_gets_wrong_raises(given: tuple[Any, ...], message: str) -> None:
+    with pytest.raises(TypeError, match=message):
+        check(*given)
 
 
 def test_a_value_that_contains_itself_is_refused() -> None:

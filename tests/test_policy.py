@@ -36,6 +36,17 @@ def test_a_rule_that_does_not_exist() -> None:
             make()
 
 
+@pytest.mark.parametrize("place", ["edits", "edits/*/newText", "newText"])
+def test_a_place_that_nothing_can_match(place: str) -> None:
+    with pytest.raises(PolicyError, match="a place begins with /"):
+        Policy.safe().for_path(place, [])
+
+
+@pytest.mark.parametrize("place", ["", "*", "/edits", "*/newText", "/edits/*/newText"])
+def test_a_place_that_something_can_match(place: str) -> None:
+    assert place in Policy.safe().for_path(place, []).paths
+
+
 def test_rule_by_rule() -> None:
     tool = Tool("t", SCHEMA)
     assert check(tool, '{"n": "5"}', Policy.of("coerce_string_to_number")).ok

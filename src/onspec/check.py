@@ -171,8 +171,12 @@ def check(
         The outcome. Whatever the model wrote, nothing is raised.
 
     Raises:
-        TypeError: `arguments` is of no kind listed above.
+        TypeError: `tool`, `arguments` or `policy` is of no kind listed above.
     """
+    if not isinstance(tool, Tool):
+        raise TypeError(f"the tool is a Tool, not {_kind(tool)}: Tool(name, schema), or Tool.from_json(definition)")
+    if policy is not None and not isinstance(policy, Policy):
+        raise TypeError(f"the policy is a Policy, such as Policy.named('safe'), not {_kind(policy)}")
     if arguments.__class__ is str:
         text: Any = arguments
     elif arguments.__class__ is bytes:
@@ -203,6 +207,10 @@ def _bare(text: str) -> bool:
     return "<" not in text and "\\u003" not in text
 
 
+def _kind(given: object) -> str:
+    return f"the class {given.__name__}" if isinstance(given, type) else f"{type(given).__name__}"
+
+
 def _decoded(tool: Tool, arguments: Any, policy: Policy | None, finish_reason: str | None) -> Outcome:
     """A call whose arguments were decoded by somebody else."""
     if isinstance(arguments, bytearray | memoryview):
@@ -210,13 +218,15 @@ def _decoded(tool: Tool, arguments: Any, policy: Policy | None, finish_reason: s
     if isinstance(arguments, str):
         return check(tool, str(arguments), policy, finish_reason)
     if not isinstance(arguments, dict | list) and arguments is not None:
-        raise TypeError(f"arguments are text, bytes or a decoded object, not {type(arguments).__name__}")
+        raise TypeError(f"arguments are text, bytes or a decoded object, not {_kind(arguments)}")
     try:
         text = json.dumps(arguments, ensure_ascii=False, separators=(",", ":"))
     except RecursionError:
         return _refused(tool, b"", Violation("too_deep", "", "nested too deeply"))
     except ValueError:
         return _refused(tool, b"", Violation("not_json", "", "the value contains itself"))
+    except TypeError as error:
+        raise TypeError(f"the decoded arguments hold what JSON has not: {error}") from None
     return check(tool, text, policy, finish_reason)
 
 

@@ -146,9 +146,12 @@ class Receiver:
 
         Raises:
             InputError: The reply was already closed.
+            TypeError: The piece is neither text nor bytes.
         """
         if self._reply is not None:
             raise InputError("the reply is closed; make a new Receiver")
+        if not isinstance(piece, str | bytes):
+            raise TypeError(f"a reply is text or bytes, not {type(piece).__name__}")
         text = self._decoder.decode(piece) if isinstance(piece, bytes) else piece
         if self._whole is not None:
             self._whole.append(text)
@@ -282,6 +285,8 @@ def toolset(tools: Tools) -> Toolset:
         return tools
     if isinstance(tools, Mapping):
         return Toolset.from_json(tools)
+    if isinstance(tools, Tool):
+        raise TypeError("tools are a Toolset or a list; put the one tool into a list")
     listed = list(tools)
     if all(isinstance(tool, Tool) for tool in listed):
         return Toolset(tool for tool in listed if isinstance(tool, Tool))

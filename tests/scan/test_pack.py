@@ -259,3 +259,23 @@ def test_a_finding_can_be_packed_by_its_number() -> None:
         for found in scan_file(str(SESSIONS / name)).findings:
             session, local = pick(load_all(str(SESSIONS / name)), f"#{found.number}")
             assert find(session, local).call.id in (found.call, None)
+
+
+@pytest.mark.parametrize("turns", range(1, 6))
+def test_a_history_may_begin_between_a_call_and_its_answer(turns: int) -> None:
+    """The answer whose call lies before it is left out, and with it what came between."""
+    broken = {"path": "a", "edits": [{"oldText": "x", "newText": "y", "z": 1}]}
+    from_file = session("edit", broken, None, 'Validation failed for tool "edit":')
+    from_file.turns[1:1] = [
+        turn
+        for n in range(3)
+        for turn in (
+            Turn("assistant", (ToolCall("bash", {"command": str(n)}, None, f"b{n}"),), line=n),
+            Turn("tool", (ToolResult("done", f"b{n}", "bash"),), line=n),
+        )
+    ]
+    made = pack(from_file, "c1", turns=turns)
+    parts = [part for turn in made["history"] for part in turn["parts"]]
+    called = {part["id"] for part in parts if part["type"] == "call"}
+    assert {part["id"] for part in parts if part["type"] == "result"} == called
+    assert len(called) == turns // 2

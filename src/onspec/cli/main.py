@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import codecs
+import json
 import os
 import sys
 from importlib import import_module
+from io import BytesIO, TextIOWrapper
 from typing import Any
 
 import click
@@ -72,8 +75,11 @@ def app() -> None:
 
 def main() -> None:
     """Run the command line; a user's mistake is one clear line and exit status 2, never a traceback."""
+    _take_any_streams()
     try:
         status = app(standalone_mode=False)
+        if sys.stdout is not None:
+            sys.stdout.flush()
         sys.exit(status if isinstance(status, int) else 0)
     except click.exceptions.Exit as stop:
         sys.exit(stop.exit_code)
@@ -89,13 +95,41 @@ def main() -> None:
         raise
     except (OnspecError, OSError) as error:
         click.echo(f"onspec: {_told(error)}", err=True)
+        _flush_or_drop()
         sys.exit(USAGE)
+
+
+def _take_any_streams() -> None:
+    """A closed standard input is an empty one; what the terminal's encoding lacks is shown as an escape of JSON."""
+    if sys.stdin is None:
+        sys.stdin = TextIOWrapper(BytesIO())
+    codecs.register_error("onspec.escape", _escape)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="onspec.escape")
+
+
+def _escape(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    return json.dumps(error.object[error.start : error.end])[1:-1], error.end
+
+
+def _flush_or_drop() -> None:
+    """Nothing is left to be written at the end: what a full disk did not take would be reported once more."""
+    try:
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _told(error: Exception) -> str:
     """What went wrong; of a file by its name and the system's words, without the number."""
     if isinstance(error, OSError) and error.strerror and error.filename is not None:
         return f"{error.filename}: {error.strerror.lower()}"
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror.lower()
     return str(error)
 
 

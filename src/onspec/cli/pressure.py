@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-import numpy as np
 from rich.console import Console
 
 from onspec.cli.heat import show, show_story
@@ -117,8 +116,7 @@ def pressure(
 
                 measured: Pressure = meter.measure(prompt, cut.call, progress=progress)
                 if draws:
-                    rng = np.random.default_rng(seed)
-                    estimate, _ = meter.valid(prompt, rng, draws=draws, budget=max_tokens, progress=progress)
+                    estimate, _ = meter.valid(prompt, seed, draws=draws, budget=max_tokens, progress=progress)
                     measured = replace(measured, valid=estimate)
                 arms.append(Arm(name, measured))
     if picture is not None:

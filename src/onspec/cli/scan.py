@@ -190,7 +190,7 @@ def show(console: Console, report: Report, names: tuple[str, ...], prices: Price
     _show_keys(console, report)
     _show_trouble(console, report)
     if prices.missing:
-        console.print(f"No prices: {prices.missing}", style="dim")
+        console.print(f"No prices: {prices.missing}", style="dim", markup=False)
     elif prices.unknown - {""}:
         console.print(
             f"No price for: {', '.join(name[:40] for name in sorted(prices.unknown - {''})[:6])}; use --price",

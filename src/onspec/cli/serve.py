@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from onspec.errors import InputError
 from onspec.gateway import config as settings
@@ -25,6 +26,13 @@ from onspec.providers.scripted import Request, Scripted
 
 DEFAULT_CONFIG = Path("onspec.toml")
 SECRET = ("authorization", "x-api-key", "api-key", "cookie", "proxy-authorization", "x-goog-api-key", "x-onspec-token")
+
+OWNERS = {
+    "host": ("a gateway", "--local"),
+    **dict.fromkeys(("context", "dialect"), ("--local",)),
+    **dict.fromkeys(("log", "variables"), ("--script",)),
+}
+"""What an option goes with, where that is not a gateway alone."""
 
 
 @click.command()
@@ -63,15 +71,31 @@ def serve(
 
     Exit status: 0 when it was stopped, 2 when used wrongly, also where the port is taken.
     """
+    _refuse_strays(script is not None, model is not None)
     if script is not None:
         return _play(script, port or 0, log, variables)
     if model is not None:
-        if given["upstream"] or file is not None:
-            raise click.UsageError("--local is a provider, not a gateway: give --upstream or --config to another one")
         local = import_module("onspec.cli.serve_local")  # Needs onspec[local], which a gateway does not.
         local.serve_model(model, given["host"] or "127.0.0.1", port, context, dialect)
         return
     run(Gateway(_config(file, port, given), recover_with), _started)
+
+
+def _refuse_strays(script: bool, local: bool) -> None:
+    """An option that means nothing beside the others is a mistake, and not passed over."""
+    if script and local:
+        raise click.UsageError("--script and --local are two providers: choose one")
+    kind = "--script" if script else "--local" if local else "a gateway"
+    context = click.get_current_context()
+    for option in context.command.params:
+        name = str(option.name)
+        if context.get_parameter_source(name) is not ParameterSource.COMMANDLINE or name in ("script", "model", "port"):
+            continue
+        owners = OWNERS.get(name, ("a gateway",))
+        if kind not in owners:
+            if owners == ("a gateway",):
+                raise click.UsageError(f"{kind} is a provider, not a gateway: give {option.opts[0]} to another one")
+            raise click.UsageError(f"{option.opts[0]} goes with {' or '.join(owners)}")
 
 
 def _started(url: str) -> None:

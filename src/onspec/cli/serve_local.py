@@ -9,7 +9,7 @@ from typing import Any
 import click
 import uvicorn
 
-from onspec.errors import InputError
+from onspec.gateway.server import unheard
 from onspec.local.endpoint import endpoint
 from onspec.local.models import DEFAULT
 
@@ -56,5 +56,5 @@ def serve_model(model: str, host: str, port: int | None, context: int, dialect: 
         try:
             probe.bind((host, config.port))
         except OSError as error:
-            raise InputError(f"port {config.port} of {host} cannot be used: {error.strerror}") from None
+            raise unheard(host, config.port, error) from None
     asyncio.run(_Server(config, f"{model}: {application.told}").serve())

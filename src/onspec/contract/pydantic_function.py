@@ -80,6 +80,10 @@ def define(function: Callable[..., Any], name: str | None = None) -> Definition:
         if parameter.kind in _REFUSED:
             raise ToolFormatError(f"{name}: parameter {parameter.name!r} {_REFUSED[parameter.kind]}; {_ADVICE}")
         if parameter.name not in hints:
+            if isinstance(bare, type) and hasattr(bare, "model_json_schema"):
+                raise ToolFormatError(
+                    f"{name} is a pydantic model, not a function: Tool({name!r}, {name}.model_json_schema())"
+                )
             raise ToolFormatError(f"{name}: parameter {parameter.name!r} has no type hint; give it one")
         adapters.append((parameter.name, "validation", _adapter(name, parameter, hints[parameter.name])))
         if _is_required(parameter):

@@ -41,7 +41,7 @@ class Schema:
 
     def __init__(self, document: dict[str, Any] | bool) -> None:
         if not isinstance(document, dict | bool):
-            raise SchemaError(f"a schema is an object or a boolean, not {type(document).__name__}")
+            raise SchemaError(f"a schema is an object or a boolean, not {type(document).__name__}{_of_model(document)}")
         try:
             size = len(orjson.dumps(document))
         except (TypeError, ValueError, RecursionError) as error:
@@ -93,7 +93,15 @@ def _first_line(error: Exception) -> str:
     text = str(error).strip().split("\n", 1)[0]
     if "is not present in a registry" in text:
         return f"{text.split(' is not present', 1)[0]} is outside the schema; a remote $ref is never fetched"
-    return f"not a usable JSON Schema: {text}"
+    where = [str(step) for step in getattr(error, "instance_path", ())]
+    return f"not a usable JSON Schema: {text}" + (f" (at /{'/'.join(where)})" if where else "")
+
+
+def _of_model(given: object) -> str:
+    """A way on, where the class of a pydantic model stands in place of its schema."""
+    if isinstance(given, type) and hasattr(given, "model_json_schema"):
+        return f"; that of a pydantic model is {given.__name__}.model_json_schema()"
+    return ""
 
 
 def _draft(document: dict[str, Any] | bool) -> dict[str, Any]:

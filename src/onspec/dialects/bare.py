@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+from onspec import possessive
 from onspec.dialects.dialect import Context, Dialect
 from onspec.dialects.draft import Block, Draft, Fault, More, NotCall, Note
 from onspec.dialects.envelope import read_values
@@ -13,7 +14,7 @@ from onspec.dialects.scan import SPACE, json_waker, scan_json
 
 _BEGIN = re.compile(r"""[\[{\s]{1,60}""")
 _JSON = re.compile(r"""\{\s{0,24}(?:\{\s{0,24})?["']|\[[\s\[]{0,48}\{""")
-_TAIL = re.compile(r"(?:\s|</?[|a-z_]+>|<\|/?[a-z_]+\|>|\[/?TOOL_CALLS\])*+")
+_TAIL = possessive.compile(r"(?:\s|</?[|a-z_]+>|<\|/?[a-z_]+\|>|\[/?TOOL_CALLS\])*+")
 _MORE_LIST = re.compile(r"\s*+;\s*+(?=\{)")
 
 

@@ -8,6 +8,7 @@ from functools import cached_property
 
 import orjson
 
+from onspec import possessive
 from onspec.contract.toolset import Toolset
 from onspec.dialects.dialect import Context
 from onspec.dialects.draft import NOT_CALL, Block, Draft, Fault, More, Note, Reading
@@ -25,7 +26,7 @@ _HEAD = re.compile(r"\s*+(?P<call>call)?\s*+:?\s*+(?P<name>[^\s{}()<>:,\"']{1,20
 _KEY = re.compile(r"""\s*+["']?([^\s"'{}()\[\]<>:=,]{1,200})["']?\s*+([:=])\s*+""")
 _NEXT_KEY = re.compile(r"[,}\])]\s*+[\w.-]{1,200}\s*+:|[})]\s*+<")
 _KEY_START = re.compile(r"""["']?[^\s"'{}()\[\]<>:=,]{0,200}["']?\s*+""")
-_JSON_STRING = re.compile(r'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
+_JSON_STRING = possessive.compile(r'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
 _WORD = re.compile(r"[^,{}()\[\]<>\"\n]*+")
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 _WORDS = {"true": "true", "false": "false", "null": "null", "True": "true", "False": "false", "None": "null"}

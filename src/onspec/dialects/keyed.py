@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from onspec import possessive
 from onspec.dialects.dialect import Context
 from onspec.dialects.draft import NOT_CALL, Block, Draft, More, Note, Pair, Reading
 from onspec.dialects.tagged import Tagged
 
-_KEYS = re.compile(r"(?:\s|\\n)*+((?:<arg_key>[^<]{1,200}</arg_key>(?:\s|\\n)*+){2,})")
+_KEYS = possessive.compile(r"(?:\s|\\n)*+((?:<arg_key>[^<]{1,200}</arg_key>(?:\s|\\n)*+){2,})")
 _KEY = re.compile(r"<arg_key>([^<]{1,200})</arg_key>")
-_VALUE = re.compile(r"(?:\s|\\n)*+<arg_value>(.*?)</arg_value>", re.DOTALL)
+_VALUE = possessive.compile(r"(?:\s|\\n)*+<arg_value>(.*?)</arg_value>", re.DOTALL)
 _ESCAPED = re.compile(r"(?:<tool_call>[^<\\]*|</arg_key>|</arg_value>)\\n(?=<)")
 
 

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
+from onspec import possessive
 from onspec.dialects.dialect import Dialect
 
 REACH = 100
@@ -61,8 +62,8 @@ def patterns(dialect: Dialect, names: tuple[str, ...]) -> Patterns:
         holds.append(family.hold)
     holds += [_nested(literal) for literal in literals if literal[0] not in "<[" or ">" in literal[:-1]]
     return Patterns(
-        skip=re.compile(f"(?:[^{charset}]++|(?!{re.sub('[?]P<[a-z]+>', '?:', at)})[{charset}])*+"),
-        at=re.compile(at),
+        skip=possessive.compile(f"(?:[^{charset}]++|(?!{re.sub('[?]P<[a-z]+>', '?:', at)})[{charset}])*+"),
+        at=possessive.compile(at),
         hold=re.compile(f"(?:{'|'.join(holds)})\\Z"),
         thinking=re.compile(
             "|".join((*(re.escape(word) for word in closes), *filter(None, (dialect.thinking_end,)))) or r"(?!)"

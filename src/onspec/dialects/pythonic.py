@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from functools import cached_property
 
+from onspec import possessive
 from onspec.contract.toolset import Toolset
 from onspec.dialects.dialect import Context
 from onspec.dialects.draft import NOT_CALL, Block, Draft, Fault, More, NotCall, Note, Reading
@@ -21,7 +22,7 @@ MAX_DEPTH = 100
 
 _NAME = re.compile(r"[A-Za-z_][\w.-]*+")
 _KEYWORD = re.compile(r"\s*+([A-Za-z_]\w*+)\s*+=(?!=)\s*+")
-_STRING = re.compile(
+_STRING = possessive.compile(
     r"""([rRuU]?)(?:\"\"\"((?:[^"\\]++|\\.|"(?!""))*+)\"\"\"|'''((?:[^'\\]++|\\.|'(?!''))*+)'''"""
     r"""|"((?:[^"\\]++|\\.)*+)"|'((?:[^'\\]++|\\.)*+)')""",
     re.DOTALL,

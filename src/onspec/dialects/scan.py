@@ -5,20 +5,23 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 
-_OUT = re.compile(r'[^"{}\[\]<]*+(?:"[^"\\]*+(?:\\.[^"\\]*+)*+"[^"{}\[\]<]*+)*+', re.DOTALL)
-_OUT_BOTH = re.compile(
+from onspec import possessive
+
+_OUT = possessive.compile(r'[^"{}\[\]<]*+(?:"[^"\\]*+(?:\\.[^"\\]*+)*+"[^"{}\[\]<]*+)*+', re.DOTALL)
+_OUT_BOTH = possessive.compile(
     r"""[^"'{}\[\]<]*+(?:(?:"[^"\\]*+(?:\\.[^"\\]*+)*+"|'[^'\\]*+(?:\\.[^'\\]*+)*+')[^"'{}\[\]<]*+)*+""", re.DOTALL
 )
 _IN = {
-    '"': re.compile(r'[^"\\]*+(?:\\.[^"\\]*+)*+', re.DOTALL),
-    "'": re.compile(r"[^'\\]*+(?:\\.[^'\\]*+)*+", re.DOTALL),
+    '"': possessive.compile(r'[^"\\]*+(?:\\.[^"\\]*+)*+', re.DOTALL),
+    "'": possessive.compile(r"[^'\\]*+(?:\\.[^'\\]*+)*+", re.DOTALL),
 }
 _SINGLE = re.compile(r"[\[{\s]*+'")
-_KEY = re.compile(
+_KEY = possessive.compile(
     r"""[\s,]*+(?:"((?:[^"\\]++|\\.)*+)"|'((?:[^'\\]++|\\.)*+)'|([A-Za-z_$][\w$.-]*+))\s*+:\s*+""", re.DOTALL
 )
-_STRING = re.compile(r"""(?:"[^"\\]*+(?:\\.[^"\\]*+)*+"|'[^'\\]*+(?:\\.[^'\\]*+)*+')""", re.DOTALL)
+_STRING = possessive.compile(r"""(?:"[^"\\]*+(?:\\.[^"\\]*+)*+"|'[^'\\]*+(?:\\.[^'\\]*+)*+')""", re.DOTALL)
 _WORD = re.compile(r"[^,}\]]*+")
+_BRACES = possessive.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"|\{++|\}++', re.DOTALL)
 SPACE = re.compile(r"\s*+")
 
 
@@ -143,7 +146,7 @@ def undouble(text: str) -> str | None:
     """The text with every doubled brace single, or None where the braces outside of strings are not all doubled."""
     parts: list[str] = []
     pos = 0
-    for run in re.finditer(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"|\{++|\}++', text, re.DOTALL):
+    for run in _BRACES.finditer(text):
         if run[0][0] == '"':
             continue
         if len(run[0]) % 2:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import takewhile
 
+from onspec import possessive
 from onspec.contract.toolset import Toolset
 from onspec.dialects.dialect import Context
 from onspec.dialects.draft import NOT_CALL, Block, Draft, Fault, Kind, More, Note, Pair, Reading
@@ -85,12 +86,12 @@ class Tagged:
         ]
         if tags.wrapper:
             parts += [f"(?P<wc>{tags.wrapper_close})", f"(?P<wo>{tags.wrapper})"]
-        return re.compile("|".join(parts))
+        return possessive.compile("|".join(parts))
 
     @cached_property
     def _skip(self) -> re.Pattern[str]:
         """Text up to the next tag, gone over without leaving the regular expression."""
-        return re.compile(rf"[^<]*+(?:(?!{_unnamed(self._any.pattern)})<[^<]*+)*+")
+        return possessive.compile(rf"[^<]*+(?:(?!{_unnamed(self._any.pattern)})<[^<]*+)*+")
 
     def _each(self, text: str, pos: int) -> Iterator[re.Match[str]]:
         """Every tag from `pos` on."""
@@ -103,47 +104,47 @@ class Tagged:
 
     @cached_property
     def _call(self) -> re.Pattern[str]:
-        return re.compile(self.tags.call)
+        return possessive.compile(self.tags.call)
 
     @cached_property
     def _garbled(self) -> re.Pattern[str]:
-        return re.compile(self.tags.garbled or r"(?!)")
+        return possessive.compile(self.tags.garbled or r"(?!)")
 
     @cached_property
     def _wrapper(self) -> re.Pattern[str]:
-        return re.compile(self.tags.wrapper or r"(?!)")
+        return possessive.compile(self.tags.wrapper or r"(?!)")
 
     @cached_property
     def _wrapper_close(self) -> re.Pattern[str]:
-        return re.compile(self.tags.wrapper_close or r"(?!)")
+        return possessive.compile(self.tags.wrapper_close or r"(?!)")
 
     @cached_property
     def _call_close(self) -> re.Pattern[str]:
-        return re.compile(self.tags.call_close)
+        return possessive.compile(self.tags.call_close)
 
     @cached_property
     def _ends(self) -> re.Pattern[str]:
         """A closer of a call or of the envelope."""
         closers = [self.tags.call_close] + ([self.tags.wrapper_close] if self.tags.wrapper else [])
-        return re.compile(_unnamed("|".join(closers)))
+        return possessive.compile(_unnamed("|".join(closers)))
 
     @cached_property
     def _stops(self) -> re.Pattern[str]:
         """Where the search for a lost call's end stops: a closer, or the next opener."""
         opens = [self.tags.call_start or self.tags.call] + ([self.tags.wrapper] if self.tags.wrapper else [])
-        return re.compile("|".join((self._ends.pattern, *(_unnamed(pattern) for pattern in opens))))
+        return possessive.compile("|".join((self._ends.pattern, *(_unnamed(pattern) for pattern in opens))))
 
     @cached_property
     def _param(self) -> re.Pattern[str]:
-        return re.compile(self.tags.param)
+        return possessive.compile(self.tags.param)
 
     @cached_property
     def _param_close(self) -> re.Pattern[str]:
-        return re.compile(self.tags.param_close)
+        return possessive.compile(self.tags.param_close)
 
     @cached_property
     def _gap(self) -> re.Pattern[str]:
-        return re.compile(rf"(?:\s|{self.tags.filler})*+" if self.tags.filler else r"\s*+")
+        return possessive.compile(rf"(?:\s|{self.tags.filler})*+" if self.tags.filler else r"\s*+")
 
     @cached_property
     def _wakes(self) -> re.Pattern[str]:
@@ -151,7 +152,7 @@ class Tagged:
         ends = [tags.call_close, tags.call]
         if tags.wrapper:
             ends.append(tags.wrapper_close)
-        return re.compile(_unnamed("|".join(ends)))
+        return possessive.compile(_unnamed("|".join(ends)))
 
     def opener(self, names: tuple[str, ...]) -> str:
         tags = self.tags
@@ -212,7 +213,7 @@ class Tagged:
         if head is None:
             if not final and len(text) - at < HEADER and inside is None:
                 return More()
-            if re.compile(_unnamed(self.tags.call_start)).match(text, at) if self.tags.call_start else False:
+            if possessive.compile(_unnamed(self.tags.call_start)).match(text, at) if self.tags.call_start else False:
                 return self._headless(text, pos, at, final, wrapped, context)
             if inside is None and not wrapped and self._near_param(text, at):
                 return self._nameless(text, pos, at, final)
@@ -283,13 +284,16 @@ class Tagged:
         return (
             self._call.match(text, at) is not None
             or self._garbled_name(text, at, context) is not None
-            or (bool(self.tags.call_start) and re.compile(_unnamed(self.tags.call_start)).match(text, at) is not None)
+            or (
+                bool(self.tags.call_start)
+                and possessive.compile(_unnamed(self.tags.call_start)).match(text, at) is not None
+            )
         )
 
     def _garbled_name(self, text: str, at: int, context: Context | None) -> re.Match[str] | None:
         if not self.tags.garbled:
             return None
-        match = re.compile(self.tags.garbled.replace("NAMES", r"[^\"'<>]{1,200}?")).match(text, at)
+        match = possessive.compile(self.tags.garbled.replace("NAMES", r"[^\"'<>]{1,200}?")).match(text, at)
         return match if match and (context is None or context.tool(match["gname"]) is not None) else None
 
     def _head(self, text: str, at: int, context: Context) -> tuple[str, int, list[Note]] | None:
@@ -403,7 +407,7 @@ class Tagged:
         return closing.end() if closing else len(text)
 
     def _near_param(self, text: str, at: int) -> bool:
-        return bool(self.tags.param_start) and re.compile(self.tags.param_start).match(text, at) is not None
+        return bool(self.tags.param_start) and possessive.compile(self.tags.param_start).match(text, at) is not None
 
     def _json_body(self, text: str, at: int, draft: Draft, final: bool) -> int | More:
         """A JSON object in place of argument tags."""
@@ -682,13 +686,13 @@ class Tagged:
         """An argument whose opening tag was never finished, where its name is declared and its place is plain."""
         if not self.tags.param_start:
             return None
-        start = re.compile(self.tags.param_start).match(text, at)
+        start = possessive.compile(self.tags.param_start).match(text, at)
         if start is None:
             return None
         header = re.compile(r"""[=\s]*(?:name\s*=\s*)?["']?([\w.-]{1,100})["']?\s*(:|\n)[ \t]*""").match(
             text, start.end()
         )
-        closing = re.compile(self.tags.param_close).search(text, at)
+        closing = possessive.compile(self.tags.param_close).search(text, at)
         if closing is None:
             return None if final else More(waker(self._wakes, text))
         if header is None or header.end() > closing.start() or not context.declares(draft.name, header[1]):

@@ -156,10 +156,14 @@ class Config:
             if spoken_at("POST", upstream.url) is not None:
                 raise InputError(f"upstream {upstream.url!r} ends in the path of an API; clients add that")
         if self.host not in LOOPBACK and not self.tokens and not self.open_to_all:
-            raise InputError(f"{self.host} is not loopback: set client tokens, or open_to_all to let anyone in")
+            raise InputError(
+                f"{self.host} is not loopback: list client tokens in onspec.toml ([gateway] tokens), "
+                "or set open_to_all = true to let anyone in"
+            )
         return self
 
 
+KINDS: dict[type, str] = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
 RULE_FIELDS = {item.name: item.type for item in fields(Rules)}
 CHOICES: dict[str, tuple[str, ...]] = {
     "policy": get_args(PolicyName),
@@ -194,6 +198,7 @@ def _config(found: dict[str, Any]) -> Config:
     own = dict(found.get("gateway", {}))
     names = {item.name for item in fields(Config)} - {"rules", "tools", "models", "upstreams"}
     _known(own, names | RULE_FIELDS.keys(), "[gateway]")
+    _own(own)
     rules = _rules({name: own.pop(name) for name in tuple(own) if name in RULE_FIELDS}, "[gateway]")
     if "database" in own:
         own["database"] = Path(own["database"]).expanduser()
@@ -209,12 +214,35 @@ def _config(found: dict[str, Any]) -> Config:
         _known(given, RULE_FIELDS.keys(), f'[model."{pattern}"]')
         models.append((pattern, _rules(given, f'[model."{pattern}"]')))
     upstreams = []
-    for given in found.get("upstream", []):
+    listed = found.get("upstream", [])
+    if not isinstance(listed, list):
+        raise InputError("an upstream is written [[upstream]], in two pairs of brackets")
+    for given in listed:
         _known(given, {"url", "route", "name", "strip"}, "[[upstream]]")
         if "url" not in given:
             raise InputError("[[upstream]] has no url")
         upstreams.append(Upstream(**given))
     return Config(upstreams=tuple(upstreams), rules=Rules(**rules), tools=tools, models=tuple(models), **own)
+
+
+def _own(given: dict[str, Any]) -> None:
+    for item in fields(Config):
+        kind = type(item.default)
+        if item.name in given and kind in KINDS:
+            _of_kind(given[item.name], kind, item.name)
+    tokens = given.get("tokens", [])
+    if not isinstance(tokens, list) or not all(isinstance(token, str) for token in tokens):
+        raise InputError("[gateway] tokens is a list of texts")
+    if not isinstance(given.get("database", ""), str):
+        raise InputError(f"[gateway] database is the path of a file, not {given['database']!r}")
+
+
+def _of_kind(value: Any, kind: type, name: str) -> None:
+    takes, size = (int, float) if kind is float else kind, value
+    if not isinstance(value, takes) or (isinstance(value, bool) and kind is not bool):
+        raise InputError(f"[gateway] {name} is {KINDS[kind]}, not {value!r}")
+    if kind in (int, float) and (size < 0 or (name == "port" and size > 65535)):
+        raise InputError(f"[gateway] {name} cannot be {value}")
 
 
 def _rules(given: dict[str, Any], place: str) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from onspec.errors import MissingExtra
 from onspec.gateway.exchange import Asked, Exchange
 
 try:
@@ -15,10 +16,16 @@ SYSTEMS = {"anthropic": "anthropic", "chat": "openai", "responses": "openai"}
 
 
 class Spans:
-    """Starts and ends spans; does nothing unless switched on and `opentelemetry` is installed."""
+    """Starts and ends spans; does nothing unless switched on.
+
+    Raises:
+        MissingExtra: It is switched on, and `opentelemetry` is not installed.
+    """
 
     def __init__(self, on: bool) -> None:
-        self._tracer: Any = trace.get_tracer("onspec.gateway") if on and trace is not None else None
+        if on and trace is None:
+            raise MissingExtra("opentelemetry-api", "otel")
+        self._tracer: Any = trace.get_tracer("onspec.gateway") if on else None
 
     def start(self, asked: Asked) -> Any:
         """A span for a request, or None."""

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from onspec import possessive
 from onspec.audit import Repair, Violation
 from onspec.check import check
 from onspec.contract.tool import Tool
@@ -50,7 +51,7 @@ class Verdict:
 
 
 _ANY = Tool("unknown", True)
-_STRING = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+("|\\?\Z)', re.DOTALL)
+_STRING = possessive.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+("|\\?\Z)', re.DOTALL)
 """A string, or what came of one that does not end; found in one pass."""
 log = logging.getLogger("onspec.gateway")
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any, TypeVar
 
 from onspec.errors import MissingExtra
-from onspec.integrations.httpx2_transport import AsyncThrough, AsyncTransport, Mending, Through, Transport
 
 try:
     import openai
 except ImportError as error:
     raise MissingExtra("openai", "integrations") from error
+
+from onspec.integrations.httpx2_transport import AsyncThrough, AsyncTransport, Mending, Through, Transport
 
 Client = TypeVar("Client", openai.OpenAI, openai.AsyncOpenAI)
 

@@ -234,7 +234,7 @@ class Meter:
     def valid(
         self,
         prompt: Sequence[int],
-        rng: np.random.Generator,
+        rng: int | np.random.Generator,
         *,
         draws: int = 30,
         steps: int = 200,
@@ -246,7 +246,7 @@ class Meter:
 
         Args:
             prompt: Tokens up to the trigger.
-            rng: Source of randomness.
+            rng: Source of randomness, or its seed.
             draws: How many samples of what is not followed to its end.
             steps: Most evaluations spent on following.
             budget: Most tokens of one call, `start` not counted.
@@ -261,7 +261,14 @@ class Meter:
         if not matcher.consume_all(given):
             raise InputError("the given start of the call does not keep its contract")
         return estimate(
-            self._runtime, (*prompt, *given), matcher, rng, draws=draws, steps=steps, budget=budget, told=progress
+            self._runtime,
+            (*prompt, *given),
+            matcher,
+            np.random.default_rng(rng),
+            draws=draws,
+            steps=steps,
+            budget=budget,
+            told=progress,
         )
 
 

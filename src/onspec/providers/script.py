@@ -121,7 +121,10 @@ def load(path: Path, variables: Mapping[str, str] | None = None) -> Script:
         raise InputError(f"{path}: {(error.strerror or str(error)).lower()}") from None
     except ValueError as error:
         raise InputError(f"{path}: not a script: {error}") from None
-    return parse(found, variables, path.parent)
+    try:
+        return parse(found, variables, path.parent)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
 
 
 def parse(found: Any, variables: Mapping[str, str] | None = None, folder: Path = Path()) -> Script:
@@ -140,7 +143,8 @@ def _turn(found: Any, variables: Mapping[str, str], folder: Path) -> Turn:
     given = {name: value for name, value in found.items() if name not in ("blocks", "raw", "raw_file")}
     unknown = given.keys() - {item.name for item in fields(Turn)}
     if unknown:
-        raise InputError(f"a turn has no {', '.join(sorted(unknown))}")
+        may = sorted({item.name for item in fields(Turn)} | {"raw_file"})
+        raise InputError(f"a turn has no {', '.join(sorted(unknown))}; it may have {', '.join(may)}")
     blocks = tuple(_block(block, variables) for block in found.get("blocks", []))
     raw = found["raw"].encode() if "raw" in found else None
     if "raw_file" in found:
@@ -148,13 +152,22 @@ def _turn(found: Any, variables: Mapping[str, str], folder: Path) -> Turn:
     return Turn(blocks=blocks, raw=raw, **given)
 
 
+TEXTS = ("text", "args", "input", "thinking")
+"""Words for what a block says."""
+
+
 def _block(found: Any, variables: Mapping[str, str]) -> Block:
     if not isinstance(found, dict) or found.get("type") not in ("text", "thinking", "tool", "custom_tool"):
         raise InputError("a block's type is text, thinking, tool or custom_tool")
-    text = next((found[word] for word in ("text", "args", "input", "thinking") if word in found), "")
+    text = next((found[word] for word in TEXTS if word in found), "")
     if not isinstance(text, str):
         text = json.dumps(text)
     for name, value in variables.items():
         text = text.replace("{{" + name + "}}", value)
     known = {item.name for item in fields(Block)} - {"type", "text"}
+    unknown = found.keys() - known - {"type", *TEXTS}
+    if unknown:
+        raise InputError(
+            f"a block has no {', '.join(sorted(unknown))}; it may have {', '.join(sorted(known | {*TEXTS}))}"
+        )
     return Block(found["type"], text, **{name: value for name, value in found.items() if name in known})

@@ -31,7 +31,7 @@ class Policy:
             place; the last pattern that matches counts.
 
     Raises:
-        PolicyError: A rule does not exist.
+        PolicyError: A rule does not exist, or no place can match a pattern.
     """
 
     name: str
@@ -44,6 +44,9 @@ class Policy:
             unknown = sorted(set(rules) - _ALL)
             if unknown:
                 raise PolicyError(f"no rule is named {', '.join(unknown)}; the rules are in docs/repairs.md")
+        for pattern in self.paths:
+            if pattern and pattern[0] not in "/*?[":
+                raise PolicyError(f"a place begins with /, such as /edits/*/newText; {pattern!r} matches none")
 
     @classmethod
     def strict(cls) -> Policy:
@@ -91,7 +94,11 @@ class Policy:
         return replace(self, name="custom", tools=MappingProxyType({**self.tools, name: frozenset(rules)}))
 
     def for_path(self, pattern: str, rules: Iterable[str]) -> Policy:
-        """This policy, with just these rules at or below the places that match a pattern."""
+        """This policy, with just these rules at or below the places that match a pattern.
+
+        Raises:
+            PolicyError: No place can match the pattern.
+        """
         return replace(self, name="custom", paths=MappingProxyType({**self.paths, pattern: frozenset(rules)}))
 
     def allows(self, repair: Repair, tool: str, read_only: bool) -> bool:

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Callable
 
+from onspec import possessive
 from onspec.audit import Json, Path
 from onspec.contract.tool import Tool
 from onspec.contract.view import View
@@ -29,7 +30,7 @@ SPACE = " \t\n\r"
 NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?\Z")
 LOOK_BACK = 160
 MAX_DEPTH = 128
-INSIDE = re.compile(r'(?:[^"\\]+|\\.)*+', re.DOTALL)
+INSIDE = possessive.compile(r'(?:[^"\\]+|\\.)*+', re.DOTALL)
 """Part of a string up to its end, or to a backslash at the end of the piece."""
 OUTSIDE = re.compile(r'[^"{}\[\]]*+')
 """Part of a value between its strings and brackets."""

@@ -265,6 +265,8 @@ def _history(
     if turns <= 0:
         return []
     before = session.turns[max(found.turn - turns, 0) : found.turn]
+    while not _is_paired(before):  # It begins between a call and its answer.
+        before = before[1:]
 
     def told(kept: list[Turn]) -> list[Json]:
         return [
@@ -275,7 +277,7 @@ def _history(
         return _is_paired(kept) and (still is None or still({**made, "history": told(kept)}))
 
     if not shows(before):
-        raise InputError("the history does not show the fault to begin with; nothing can be reduced")
+        raise InputError("the test does not exit 0 for the whole history, so nothing can be reduced")
     return told(ddmin(before, shows, Budget(200)) if still is not None else before)
 
 

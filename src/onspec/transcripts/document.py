@@ -6,12 +6,13 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from onspec import possessive
 from onspec.audit import Json
 from onspec.transcripts.session import Damage
 from onspec.transcripts.source import CHUNK, MAX_DOCUMENT, MAX_LINE, Bomb, Source, decode, get
 
-_TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+"|[{}\[\],]', re.DOTALL)
-_OPEN_STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+\\?\Z', re.DOTALL)
+_TOKEN = possessive.compile(rb'"(?:[^"\\]++|\\.)*+"|[{}\[\],]', re.DOTALL)
+_OPEN_STRING = possessive.compile(rb'"(?:[^"\\]++|\\.)*+\\?\Z', re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
