@@ -69,10 +69,11 @@ async def mend(
         if match is None:
             continue
         raw = call.arguments if isinstance(call.arguments, str) else json.dumps(call.arguments)
-        cut = finish == "length" and call.last and match.tool is not None and not _shows_its_end(call, match.tool)
+        why = call.finish or finish
+        cut = why == "length" and call.last and match.tool is not None and not _shows_its_end(call, match.tool)
         if not raw.strip() and api.empty_means_object:
             raw = "{}"
-        verdict, tries = cut_short(match, raw) if cut else judge(match, raw, finish), 0
+        verdict, tries = cut_short(match, raw) if cut else judge(match, raw, why), 0
         if verdict.status == "refused" and again is not None:
             before = api.before_in(body, call)
             rejected = Rejected(call.name, call.call_id, raw, verdict.feedback, before, call.namespace, call.custom)
