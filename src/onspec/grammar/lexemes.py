@@ -133,15 +133,16 @@ def integer_between(low: int | None, high: int | None) -> str | None:
     if low is None or low < 0:
         lowest = None if low is None else -low
         highest = 1 if high is None or high >= 0 else -high
-        parts += [f"-{form}" for form in _digits_between(highest, lowest)]
+        parts += [f"-{form}" for form in digits_between(highest, lowest)]
     if high is None or high >= 0:
-        parts += _digits_between(max(low or 0, 0), high)
+        parts += digits_between(max(low or 0, 0), high)
     if (low is None or low <= 0) and (high is None or high >= 0):
         parts.append("-0")
     return "(" + "|".join(parts) + r")(\.0+)?"
 
 
-def _digits_between(low: int, high: int | None) -> list[str]:
+def digits_between(low: int, high: int | None) -> list[str]:
+    """Regular expressions of the whole numbers from `low` to `high`, neither below zero, without a sign."""
     out: list[str] = []
     length = len(str(low))
     if high is None:
