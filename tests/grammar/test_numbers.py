@@ -26,11 +26,11 @@ def _texts(bounds: dict[str, Any]) -> list[str]:
     return [*dict.fromkeys(plain + ended), "-0", "-0.0", "1e-5", "-1e-5", "9.9999999999999999999e-1", "1E5", "-1e9"]
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(6))
 def test_numbers_beside_their_bounds_are_judged_as_the_validator_judges(seed: int) -> None:
     """Nothing outside is admitted, however close; every decimal inside is, up to the digits of a double."""
     rng = random.Random(seed)
-    for _ in range(40):
+    for _ in range(30):
         words = [w for w in ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum") if rng.random() < 0.45]
         bounds: dict[str, Any] = {word: rng.choice(BOUNDS) for word in words}
         if rng.random() < 0.2:

@@ -42,7 +42,6 @@ LEFT_TO_JUDGE = frozenset(
         "then",
         "else",
         "dependentSchemas",
-        "unevaluatedItems",
     }
 )
 """Keywords that no grammar here follows; the values they refuse are left to `check`."""
@@ -257,7 +256,7 @@ class SchemaRules:
         ):
             return None
         if kind == "integer":
-            self.note("integer with an exponent", "less")
+            self._note_integer()
         if kind == "string":
             return self._marked(*self._scalars[kind])
         return self._rules.expression(*self._scalars[kind]) if kind in self._scalars else None
@@ -353,6 +352,7 @@ class SchemaRules:
             if value is None or isinstance(value, bool):
                 words.append(known.words(value))
             elif isinstance(value, int | float) and _sound(value):
+                self.note("number in enum or const (spellings with an exponent)", "less")
                 words.append(_number_word(value))
         plain = [self._plain(value) for value in values if not isinstance(value, dict | list) and _sound(value)]
         for word in plain:
@@ -386,7 +386,7 @@ class SchemaRules:
         """Those of `values` that fit all schemas of `flat`."""
         keywords = {key for part in flat for key in part} - ANNOTATIONS
         if keywords and keywords <= {"const", "enum"} and len(flat) == 1:
-            return values if constants_of(flat) == values else [v for v in values if v in (constants_of(flat) or [])]
+            return values
         if keywords <= {"const", "enum", "type"} and len(flat) == 1:
             kinds = kinds_of(flat)
             return [value for value in values if kind_of(value) & kinds]
@@ -443,6 +443,11 @@ class SchemaRules:
             self.note("format")
         return known
 
+    def _note_integer(self) -> None:
+        self.note("integer with an exponent", "less")
+        if self._document.draft == 4:  # Where 1.0 is none.
+            self.note("integer written as 1.0")
+
     def _number(self, flat: list[dict[str, Any]], integer: bool) -> Ref | None:
         bounds = numbers.bounds_of(flat)
         if bounds is None:
@@ -459,7 +464,7 @@ class SchemaRules:
                 self.note("multipleOf (large)")
                 del bounds["multipleOf"]
         if integer:
-            self.note("integer with an exponent", "less")
+            self._note_integer()
         if not bounds:
             return self._rules.expression(*self._scalars["integer" if integer else "number"])
         if numbers.far(bounds):
@@ -663,8 +668,10 @@ class SchemaRules:
         if schema is True or schema == {}:
             return []
         flat, choices = self._document.flatten((schema,))
-        if flat is None:
+        if flat is None or "string" not in kinds_of(flat):
             return ['/"/ & /x/']
+        if any(LEFT_TO_JUDGE & part.keys() for part in flat):
+            self.note("propertyNames")
         if choices or constants_of(flat) is not None:
             values = constants_of(flat)
             if not choices and values is not None:
