@@ -175,8 +175,8 @@ def check(
     """
     if not isinstance(tool, Tool):
         raise TypeError(f"the tool is a Tool, not {_kind(tool)}: Tool(name, schema), or Tool.from_json(definition)")
-    if policy is not None and not isinstance(policy, Policy):
-        raise TypeError(f"the policy is a Policy, such as Policy.named('safe'), not {_kind(policy)}")
+    if policy is not None:
+        Policy.given(policy)
     if arguments.__class__ is str:
         text: Any = arguments
     elif arguments.__class__ is bytes:
@@ -243,7 +243,7 @@ def _slow(
         return _free_form(tool, written, text)
     reading = Reading(text, value) if value is not None and not endless(value) else read(text)
     try:
-        return _Judgement(tool, tool.schema, written, text, reading, policy or Policy.safe()).outcome()
+        return _Judgement(tool, tool.schema, written, text, reading, Policy.given(policy)).outcome()
     except RecursionError:
         return _refused(tool, written, Violation("too_deep", "", "nested too deeply"))
 

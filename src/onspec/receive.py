@@ -125,7 +125,7 @@ class Receiver:
         row = named(dialect) if isinstance(dialect, str) else dialect
         self.dialect = row
         self.tools = toolset(tools)
-        self._policy = policy or Policy.safe()
+        self._policy = Policy.given(policy)
         self._context = Context(self.tools)
         marker_ends = row.tool_marker_ends_thinking if tool_marker_ends_thinking is None else tool_marker_ends_thinking
         self._marker_ends = marker_ends

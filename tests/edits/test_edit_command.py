@@ -120,3 +120,13 @@ def test_declared_encoding(root: Path) -> None:
     assert run(root, "apply", written=call).returncode == 1
     assert run(root, "apply", "--encoding", "shift_jis", written=call).returncode == 0
     assert (root / "j.txt").read_bytes() == "日本\n".encode("shift_jis")
+
+
+@pytest.mark.parametrize("name", ["klingon", "utf-7", "base64"])
+def test_an_encoding_that_cannot_be_used_is_the_callers_mistake(root: Path, name: str) -> None:
+    ran = run(root, "apply", "--encoding", name, written=CALL)
+    told = f"onspec: files cannot be edited in the encoding '{name}'\n"
+    assert (ran.returncode, ran.stdout, ran.stderr) == (2, "", told)
+    command = [sys.executable, "-m", "onspec", "mcp", "--root", str(root), "--encoding", name]
+    ran = subprocess.run(command, input="", capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stdout, ran.stderr) == (2, "", told)

@@ -17,9 +17,12 @@ from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
 from pydantic_ai.providers.anthropic import AnthropicProvider
 from pydantic_ai.providers.openai import OpenAIProvider
 
+from onspec import Receiver, Tool, receive
+from onspec.errors import InputError
 from onspec.gateway.verdict import Verdict
 from onspec.integrations import anthropic as for_anthropic
 from onspec.integrations import openai as for_openai
+from onspec.integrations.httpx2_transport import Mending
 from onspec.integrations.langchain import Checked as LangChainChecked
 from onspec.integrations.pydantic_ai import Checked
 from onspec.providers.script import Block, Script, Turn
@@ -186,3 +189,24 @@ def test_langchain(provider: Rig) -> None:
     assert message.invalid_tool_calls[0]["error"]
     same = AIMessage("", tool_calls=[{"name": "edit", "args": RIGHT, "id": "1"}])
     assert LangChainChecked([definition]).invoke(same) is same
+
+
+@pytest.mark.parametrize(
+    ("make", "kind", "message"),
+    [
+        (lambda: for_anthropic.checked("x"), TypeError, "the client is one of the anthropic SDK, not str"),
+        (lambda: for_openai.checked("x"), TypeError, "the client is one of the openai SDK, not str"),
+        (lambda: Mending(policy="safe"), TypeError, "such as Policy.named"),
+        (lambda: Mending(hold="x"), InputError, "hold is one of value, call"),
+        (lambda: Mending(retries=99), InputError, "retries is a number"),
+        (lambda: LangChainChecked([], policy="safe"), TypeError, "such as Policy.named"),
+        (lambda: Checked(policy="safe"), TypeError, "such as Policy.named"),
+        (lambda: Receiver([], policy="safe"), TypeError, "such as Policy.named"),
+        (lambda: receive("x", Tool("t", {})), TypeError, "put the one tool into a list"),
+        (lambda: receive(5, []), TypeError, "a reply is text or bytes, not int"),
+    ],
+)
+def test_what_a_developer_gets_wrong_is_said_at_once(make: Any, kind: type[Exception], message: str) -> None:
+    """Not in the middle of a reply."""
+    with pytest.raises(kind, match=message):
+        make()

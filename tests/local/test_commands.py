@@ -58,6 +58,41 @@ def test_generate_prints_a_call_that_keeps_its_contract(tmp_path: Path, tiny_pat
     assert done.exit_code == (0 if found["calls"][0]["status"] == "accepted" else 1)
 
 
+@pytest.mark.parametrize("size", ["1", "5", "10"])
+def test_generate_refuses_a_budget_that_holds_no_call(tmp_path: Path, tiny_path: Path, size: str) -> None:
+    tools = _file(tmp_path, "tools.json", TOOLS)
+    line = ["hi", "--tools", tools, "--choice", "required", "--model", str(tiny_path), "--context", "512"]
+    done = CliRunner().invoke(generate, [*line, "--max-tokens", size, "--seed", "1"])
+    assert isinstance(done.exception, OnspecError)
+    least = str(done.exception).rsplit("give it ", 1)[1].removesuffix(" or more")
+    done = CliRunner().invoke(generate, [*line, "--max-tokens", least, "--seed", "1", "--json"])
+    found = json.loads(done.stdout)
+    assert found["tokens"] <= int(least)
+    assert len(found["calls"]) == 1
+
+
+def test_generate_says_when_a_call_that_must_come_does_not(tmp_path: Path, tiny_path: Path) -> None:
+    tools = _file(tmp_path, "tools.json", TOOLS)
+    line = ["hi", "--tools", tools, "--choice", "required", "--free", "--model", str(tiny_path), "--context", "512"]
+    done = CliRunner().invoke(generate, [*line, "--max-tokens", "2", "--seed", "1"])
+    assert done.exit_code == 1
+    assert "a call was required, and the model made none" in done.output
+
+
+def test_generate_wants_a_conversation(tmp_path: Path, tiny_path: Path) -> None:
+    empty = _file(tmp_path, "messages.json", [])
+    done = CliRunner().invoke(generate, ["--messages", empty, "--model", str(tiny_path)])
+    assert isinstance(done.exception, InputError)
+    assert "no message" in str(done.exception)
+
+
+def test_pressure_looks_for_the_folder_of_its_page_first(tmp_path: Path) -> None:
+    line = [_file(tmp_path, "request.json", HISTORY), "--model", "no such model"]
+    done = CliRunner().invoke(pressure, [*line, "--html", str(tmp_path / "nowhere" / "page.html")])
+    assert isinstance(done.exception, InputError)
+    assert str(done.exception).endswith("nowhere: no such folder")
+
+
 def test_pressure_measures_every_arm(tmp_path: Path, tiny_path: Path) -> None:
     page = tmp_path / "page.html"
     line = [_file(tmp_path, "request.json", HISTORY), "--model", str(tiny_path), "--context", "512", "--draws", "3"]

@@ -70,6 +70,7 @@ def test_a_stream_carries_the_same(fast: Runtime) -> None:
         ({**REQUEST, "tool_choice": {"type": "function", "function": {"name": "nope"}}}, 400),
         ({**REQUEST, "max_tokens": 100000}, 400),
         ({**REQUEST, "max_tokens": "many"}, 400),
+        ({**REQUEST, "max_tokens": 5, "tool_choice": "required"}, 400),
     ],
 )
 def test_a_wrong_request_is_answered_with_a_reason(fast: Runtime, body: Any, status: int) -> None:

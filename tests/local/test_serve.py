@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+import signal
 import socket
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -54,6 +58,21 @@ class _Running:
     def __exit__(self, *_: object) -> None:
         self.server.should_exit = True
         self._thread.join(10)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("times", [1, 2])
+def test_being_stopped_is_no_fault(tiny_path: Path, number: int, times: int) -> None:
+    """Exit status 0, and one line on standard output: where it listens."""
+    command = [sys.executable, "-m", "onspec", "serve", "--local", str(tiny_path), "--port", "0", "--context", "512"]
+    running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert running.stdout is not None
+    assert "http://127.0.0.1:" in running.stdout.readline()
+    for _ in range(times):
+        running.send_signal(number)
+        time.sleep(0.01)
+    assert running.communicate(timeout=30) == ("", "")
+    assert running.returncode == 0
 
 
 @pytest.fixture(scope="module")

@@ -13,6 +13,10 @@ import time
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
+
+from onspec.cli.scan import scan
+from onspec.errors import InputError
 
 SESSIONS = Path(__file__).parent.parent / "transcripts" / "sessions"
 
@@ -210,3 +214,11 @@ def test_no_number_of_the_table_is_cut(columns: str) -> None:
     for row in rows:
         assert len(row) == 9
         assert not [cell for cell in row if not re.fullmatch(r"[-$<\d.,%]+[kMG]?", cell)]
+
+
+def test_the_folder_of_the_page_is_looked_for_first(tmp_path: Path) -> None:
+    done = CliRunner().invoke(
+        scan, [str(tmp_path / "not looked for"), "--html", str(tmp_path / "nowhere" / "page.html")]
+    )
+    assert isinstance(done.exception, InputError)
+    assert str(done.exception).endswith("nowhere: no such folder")

@@ -89,7 +89,10 @@ def diff(call: Any, **options: Any) -> None:
 @click.option("--state", type=click.Path(file_okay=False), help="Folder for the undo history; else the user's own.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def undo(path: str | None, root: str, listed: bool, state: str | None, as_json: bool) -> None:
-    """Take back the last edit of PATH, or the last of all: whole, and only where nothing changed since."""
+    """Take back the last edit of PATH, or of all.
+
+    It is taken back whole, and only where nothing changed since.
+    """
     with Workspace(root, state=state) as workspace:
         if listed:
             _list(workspace, as_json)

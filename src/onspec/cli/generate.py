@@ -61,7 +61,7 @@ def generate(
       onspec generate "Read src/app.py" --tools tools.json --choice required
       onspec generate "Read src/app.py" --tools tools.json --choice required --free
 
-    Exit status: 0 an answer whose calls are all accepted, 1 a call was refused, 2 used wrongly.
+    Exit status: 0 an answer whose calls are all accepted, 1 a call was refused or did not come, 2 used wrongly.
     """
     if (prompt is None) == (messages is None):
         raise click.UsageError("give either a PROMPT or --messages")
@@ -72,6 +72,9 @@ def generate(
         history, found, choice, budget=max_tokens, temperature=temperature, seed=seed, constrain=not free
     )
     click.echo(json.dumps(_document(reply), ensure_ascii=False, indent=1) if as_json else _told(reply))
+    if choice not in ("auto", "none") and not reply.calls:
+        click.echo("a call was required, and the model made none", err=True)
+        sys.exit(1)
     names = {tool.name for tool in found}
     sys.exit(0 if all(o.ok for o in reply.outcomes) and all(call.name in names for call in reply.calls) else 1)
 
@@ -101,6 +104,8 @@ def _read(file: IO[bytes] | None, tools: list[Tool]) -> list[Message]:
         if not tools and document.get("tools"):
             tools += list(Toolset.from_json(document["tools"]).values())
         document = document.get("messages")
+    if not document:
+        raise InputError("the conversation holds no message")
     return messages_of(document)
 
 

@@ -11,6 +11,7 @@ from rich.console import Console
 
 from onspec.cli.heat import show, show_story
 from onspec.cli.history import last_messages, read_history
+from onspec.cli.page import look
 from onspec.local.arms import ARMS
 from onspec.local.demo import run
 from onspec.local.models import DEFAULT, open_model
@@ -92,6 +93,7 @@ def pressure(
     notes = Console(stderr=True, highlight=False)
     if history is None and not story:
         raise click.UsageError("give a HISTORY, or --demo")
+    look(picture)
     loaded = None if story or history is None else read_history(history, tools, number)
     with notes.status("opening the model") as status:
         opened = open_model(model, runtime=runtime, capacity=context, threads=threads, told=status.update)

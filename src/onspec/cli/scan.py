@@ -16,6 +16,7 @@ from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn
 from rich.table import Table
 
+from onspec.cli.page import look
 from onspec.errors import InputError
 from onspec.scan.html import page
 from onspec.scan.price import Price, Prices
@@ -93,6 +94,7 @@ def scan(
     limit = None if fail_over is None else rate(fail_over)
     price_list = Prices(Price.parse(text) for text in prices)
     moment = None if since is None else moment_of(since, time.time())
+    look(html)
     targets = paths or default_paths()
     report = _run(targets, moment, engine, workers, quiet or not sys.stderr.isatty())
     data = summary(report, names, price_list)

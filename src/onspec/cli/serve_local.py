@@ -18,7 +18,7 @@ PORT = 8484
 
 
 class _Server(uvicorn.Server):
-    """Says where it listens, once it does."""
+    """Says where it listens, once it does; a signal ends it well."""
 
     def __init__(self, config: uvicorn.Config, told: str) -> None:
         super().__init__(config)
@@ -29,6 +29,10 @@ class _Server(uvicorn.Server):
         if self.started:
             host, port = self.servers[0].sockets[0].getsockname()[:2]
             click.echo(f"onspec local model on http://{host}:{port}/v1   {self._told}")
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().shutdown(sockets)
+        self._captured_signals.clear()  # uvicorn would raise the signal once more
 
 
 def serve_model(model: str, host: str, port: int | None, context: int, dialect: str | None) -> None:

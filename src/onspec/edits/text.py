@@ -185,7 +185,7 @@ def _encoding(data: bytes, declared: str | None) -> Encoding | Violation:
         if data.startswith(bom):
             return Encoding(name, bom, "bom")
     if declared:
-        name = _codec(declared)
+        name = codec(declared)
         if not name:
             return Violation("unknown_encoding", "", "this encoding cannot be used for editing", found=declared[:40])
         return Encoding(name, b"", "declared")
@@ -199,7 +199,7 @@ def _encoding(data: bytes, declared: str | None) -> Encoding | Violation:
     return _detect(data)
 
 
-def _codec(name: str) -> str:
+def codec(name: str) -> str:
     """Python's name of an encoding that can be edited, or ""."""
     try:
         info = codecs.lookup(name)
@@ -219,7 +219,7 @@ def _inside(data: bytes) -> str:
         return ""
     if match[1] and head.count(b"\n", 0, match.start()) > 1:
         return ""
-    name = _codec(next(group for group in match.groups() if group).decode("ascii"))
+    name = codec(next(group for group in match.groups() if group).decode("ascii"))
     return "" if name in UNITS else name
 
 

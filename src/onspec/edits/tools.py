@@ -16,6 +16,7 @@ from onspec.contract.toolset import Toolset
 from onspec.edits.answer import numbered, refusal, told
 from onspec.edits.edit import Create, Delete, Insert, Modify, Operation, Replace, Request, Undo, View, Write
 from onspec.edits.patch import GRAMMAR, parse, parse_operation
+from onspec.edits.text import codec
 from onspec.edits.workspace import Content, Done, Workspace
 from onspec.errors import InputError
 from onspec.repair.policy import Policy
@@ -340,7 +341,7 @@ class FileTools:
         encoding: Encoding of the files, where the caller knows it and they do not say.
 
     Raises:
-        InputError: A key is not one of `KINDS`, or two tools have one name.
+        InputError: A key is not one of `KINDS`, two tools have one name, or the encoding cannot be used for editing.
     """
 
     def __init__(
@@ -352,6 +353,8 @@ class FileTools:
         require_read: bool = False,
         encoding: str | None = None,
     ) -> None:
+        if encoding is not None and not codec(encoding):
+            raise InputError(f"files cannot be edited in the encoding {encoding!r}")
         self.workspace, self.policy, self.require_read, self.encoding = workspace, policy, require_read, encoding
         self.kinds: dict[str, Kind] = {}
         for key in kinds:

@@ -186,7 +186,7 @@ def read(path: Path, since: float = 0.0) -> list[Record]:
         InputError: There is no such file, or it is not a gateway's database.
     """
     if not path.is_file():
-        raise InputError(f"{path}: there is no such file")
+        raise InputError(f"{path}: " + ("is a folder" if path.is_dir() else "there is no such file"))
     try:
         database = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=WAIT_SECONDS)
         try:

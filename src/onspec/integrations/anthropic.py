@@ -29,7 +29,10 @@ def checked(client: Client, **options: Any) -> Client:
 
     Raises:
         InputError: An option is out of its range.
+        TypeError: It is no such client.
     """
+    if not isinstance(client, anthropic.Anthropic | anthropic.AsyncAnthropic):
+        raise TypeError(f"the client is one of the anthropic SDK, not {type(client).__name__}")
     mending = Mending(**options)
     if isinstance(client, anthropic.AsyncAnthropic):
         transport = AsyncTransport(AsyncThrough(client._client), mending)

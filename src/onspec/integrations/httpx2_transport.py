@@ -7,7 +7,7 @@ import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar, cast, get_args
 
 from onspec.contract.tool import Tool
 from onspec.errors import InputError, MissingExtra
@@ -71,7 +71,9 @@ class Mending:
     ) -> None:
         if not 0 <= retries <= MOST_RETRIES or tokens < 0:
             raise InputError(f"retries is a number from 0 to {MOST_RETRIES}, tokens a number from 0")
-        self._policy = policy or Policy.safe()
+        if hold not in get_args(Hold):
+            raise InputError(f"hold is one of {', '.join(get_args(Hold))}, not {hold!r}")
+        self._policy = Policy.given(policy)
         self._rules = Rules(hold="call" if retries else hold, retry=retries, retry_tokens=tokens)
         self._on_call = on_call or (lambda verdict: None)
         self._aliases = aliases or {}

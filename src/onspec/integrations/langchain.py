@@ -64,7 +64,7 @@ class Checked(Runnable[AIMessage, AIMessage]):
 
     def __init__(self, tools: Tools, policy: Policy | None = None) -> None:
         self._tools = Toolset(Tool.from_json(convert_to_openai_tool(tool)) for tool in tools)
-        self._policy = policy or Policy.safe()
+        self._policy = Policy.given(policy)
 
     def invoke(self, input: AIMessage, config: RunnableConfig | None = None, **kwargs: Any) -> AIMessage:
         """The message with its calls checked; the same message where all of them conform."""

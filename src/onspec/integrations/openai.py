@@ -29,7 +29,10 @@ def checked(client: Client, **options: Any) -> Client:
 
     Raises:
         InputError: An option is out of its range.
+        TypeError: It is no such client.
     """
+    if not isinstance(client, openai.OpenAI | openai.AsyncOpenAI):
+        raise TypeError(f"the client is one of the openai SDK, not {type(client).__name__}")
     mending = Mending(**options)
     if isinstance(client, openai.AsyncOpenAI):
         transport = AsyncTransport(AsyncThrough(client._client), mending)

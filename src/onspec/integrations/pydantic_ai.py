@@ -30,7 +30,7 @@ class Checked(AbstractCapability[Any]):
 
     def __init__(self, policy: Policy | None = None) -> None:
         self.outcomes: list[Outcome] = []
-        self._policy = policy or Policy.safe()
+        self._policy = Policy.given(policy)
         self._tools: dict[str, tuple[Any, Tool]] = {}
 
     async def before_tool_validate(

@@ -145,7 +145,7 @@ class Chat:
         Raises:
             InputError: `choice` names no tool, or the model's template refuses the conversation.
             SchemaError: A tool's schema admits nothing.
-            LimitError: Conversation and budget do not fit the context.
+            LimitError: Conversation and budget do not fit the context, or no call that must come fits the budget.
         """
         asked = _Asked(list(tools) if choice != "none" else [], choice, parallel, constrain, cancelled)
         if choice not in ("auto", "none") and not asked.tools:
@@ -239,9 +239,12 @@ class Chat:
         return ["{"] if form.style == "envelope" else [f"{tool.name}(" for tool in tools]
 
     def _required(self, turn: Turn, grammar: Grammar) -> Iterator[Piece]:
-        if grammar.trigger and grammar.dialect != "harmony":
-            yield turn.put(grammar.trigger)
-        yield from turn.held(self._runtime.vocabulary.matcher(_inside(grammar)), grammar.pieces)
+        trigger = grammar.trigger if grammar.trigger and grammar.dialect != "harmony" else ""
+        matcher = self._runtime.vocabulary.matcher(_inside(grammar))
+        turn.fits(trigger, matcher, grammar.pieces)
+        if trigger:
+            yield turn.put(trigger)
+        yield from turn.held(matcher, grammar.pieces)
 
     def _called(self, turn: Turn, grammar: Grammar, gate: Gate) -> Iterator[Piece]:
         """The rest of a call that the model has begun."""

@@ -275,7 +275,10 @@ async def _error(send: Send, status: int, message: str) -> None:
 
 async def _lifespan(receive: Receive, send: Send) -> None:
     while True:
-        event = await receive()
+        try:
+            event = await receive()
+        except asyncio.CancelledError:  # a second Ctrl-C: the server ends without asking
+            return
         if event["type"] == "lifespan.startup":
             await send({"type": "lifespan.startup.complete"})
         elif event["type"] == "lifespan.shutdown":

@@ -10,6 +10,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from onspec.errors import LimitError
 from onspec.grammar.build import Grammar
 from onspec.grammar.llguidance import Matcher
 from onspec.grammar.rules import Pieces
@@ -136,6 +137,21 @@ class Turn:
         self._tokens = self._runtime.tokenize(self.spoken.text.decode("utf-8", "replace"), special=True)
         self.spoken.tokens = len(self._tokens)
         self._pending, self._logits = [], None
+
+    def fits(self, trigger: str, matcher: Matcher, pieces: Pieces) -> None:
+        """Look whether a call that must come first can be written at all.
+
+        Raises:
+            LimitError: The shortest that was found is larger than the budget.
+        """
+        least = Closeout(self._budget, pieces).shortest(matcher) if not self._tokens else None
+        if least is None:
+            return
+        least += len(self._runtime.tokenize(trigger, special=True)) if trigger else 0
+        if least > self._budget:
+            raise LimitError(
+                f"the shortest call takes {least} tokens, and the budget is {self._budget}; give it {least} or more"
+            )
 
     def held(self, matcher: Matcher, pieces: Pieces, begun: bytes = b"") -> Iterator[Piece]:
         """Text that the grammar holds, until it is whole.

@@ -76,6 +76,19 @@ class Policy:
         return found
 
     @classmethod
+    def given(cls, policy: Policy | None) -> Policy:
+        """The policy that a caller gave, `safe` where that is None.
+
+        Raises:
+            TypeError: It is something else, such as a policy's name.
+        """
+        if policy is None:
+            return _SAFE_POLICY
+        if not isinstance(policy, Policy):
+            raise TypeError(f"the policy is a Policy, such as Policy.named('safe'), not {type(policy).__name__}")
+        return policy
+
+    @classmethod
     def of(cls, *rules: str, name: str = "custom") -> Policy:
         """Just these rules."""
         return cls(name, frozenset(rules))
