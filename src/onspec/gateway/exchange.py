@@ -27,7 +27,7 @@ PING_SECONDS = 10.0
 MAX_WHOLE = 64 * 1024 * 1024
 """Largest answer, in bytes, that is read whole; a larger one is passed on unread."""
 MAX_DECODED = 256 * 1024 * 1024
-"""Largest body, in bytes, once it is decompressed."""
+"""Largest answer, in bytes, once it is decompressed."""
 log = logging.getLogger("onspec.gateway")
 OWN = frozenset({b"host", b"content-length", b"x-onspec-token"})
 
@@ -380,7 +380,7 @@ def read_request(
         return asked
     coding = next((value for key, value in headers if key.lower() == b"content-encoding"), b"").decode("latin-1")
     try:
-        asked.body = json.loads(decoded(data, coding, MAX_DECODED).decode("utf-8", "surrogateescape"))
+        asked.body = json.loads(decoded(data, coding, config.max_body).decode("utf-8", "surrogateescape"))
     except (ValueError, RecursionError, Undecodable):
         return asked
     if not isinstance(asked.body, dict):
