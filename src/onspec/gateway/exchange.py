@@ -20,7 +20,7 @@ from onspec.gateway.rewrite import Live, Rewriter
 from onspec.gateway.upstream import Answer, Client, Headers, UpstreamError, forwarded, readable
 from onspec.gateway.usage import counts
 from onspec.gateway.verdict import Judge, Verdict, judge_with
-from onspec.gateway.wire import Api, Rejected
+from onspec.gateway.wire import Api, Rejected, listed
 
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 PING_SECONDS = 10.0
@@ -381,15 +381,15 @@ def read_request(
     coding = next((value for key, value in headers if key.lower() == b"content-encoding"), b"").decode("latin-1")
     try:
         asked.body = json.loads(decoded(data, coding, config.max_body).decode("utf-8", "surrogateescape"))
-    except (ValueError, RecursionError, Undecodable):
+        contracts = cache.of(asked.body, config.aliases())
+    except (ValueError, RecursionError, Undecodable):  # nested too deeply, too
         return asked
     if not isinstance(asked.body, dict):
         return asked
-    asked.api = api
+    asked.api, asked.contracts = api, contracts
     model = asked.body.get("model")
     asked.model = model if isinstance(model, str) else ""
     asked.rules = config.for_model(asked.model)
-    asked.contracts = cache.of(asked.body, config.aliases())
     if asked.rules.strict == "off":
         asked.data = without_strict(asked.body, data)
         if asked.data is not data:
@@ -401,7 +401,7 @@ def without_strict(request: dict[str, Any], data: bytes) -> bytes:
     """The request without the tools' strict flags; the same bytes where there are none."""
     changed = False
     tools = []
-    for tool in request.get("tools") or []:
+    for tool in listed(request.get("tools")):
         inner = tool.get("function") if isinstance(tool, dict) else None
         if isinstance(tool, dict) and tool.get("strict"):
             tool = {**tool, "strict": False}
