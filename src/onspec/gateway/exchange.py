@@ -6,7 +6,7 @@ import asyncio
 import json
 import logging
 from collections.abc import Awaitable, Callable, Coroutine
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from onspec.gateway import again, body, sse
@@ -18,7 +18,7 @@ from onspec.gateway.promote import Recover, RecoverUnder
 from onspec.gateway.record import Watch
 from onspec.gateway.rewrite import Live, Rewriter
 from onspec.gateway.upstream import Answer, Client, Headers, UpstreamError, forwarded, readable
-from onspec.gateway.usage import counts
+from onspec.gateway.usage import counts, spent
 from onspec.gateway.verdict import Judge, Verdict, judge_with
 from onspec.gateway.wire import Api, Rejected, listed
 
@@ -76,6 +76,7 @@ class Exchange:
         self._watch = watch
         self._send = send
         self._started = False
+        self._spent = 0
         self._why: str | None = None
         self._task: asyncio.Task[Any] | None = None
 
@@ -237,15 +238,27 @@ class Exchange:
 
     async def _urge(self, api: Api, said: tuple[Any, ...], rules: Rules, judge: Judge) -> again.Tries:
         asked = self.asked
-        return await again.ask_for_call(
-            api, asked.body, said, asked.contracts or Contracts({}), judge, rules, self._ask
+        return self._paid(
+            await again.ask_for_call(
+                api, asked.body, said, asked.contracts or Contracts({}), judge, self._left(rules), self._ask
+            )
         )
 
     async def _again(self, api: Api, call: Rejected, first: Verdict, rules: Rules, judge: Judge) -> again.Tries:
         asked = self.asked
-        return await again.ask_again(
-            api, asked.body, call, first, asked.contracts or Contracts({}), judge, rules, self._ask
+        return self._paid(
+            await again.ask_again(
+                api, asked.body, call, first, asked.contracts or Contracts({}), judge, self._left(rules), self._ask
+            )
         )
+
+    def _left(self, rules: Rules) -> Rules:
+        """The rules with those tokens that the tries of this reply have left."""
+        return replace(rules, retry_tokens=max(0, rules.retry_tokens - self._spent))
+
+    def _paid(self, tries: again.Tries) -> again.Tries:
+        self._spent += spent(tries.usage)
+        return tries
 
     def _told(self, live: Live, api: Api, rules: Rules) -> None:
         assert live.verdict is not None
