@@ -53,12 +53,29 @@ async def mend(
 ) -> tuple[bytes, list[Judged]]:
     """The body with its broken calls mended; the very same bytes where nothing was to be done.
 
+    A body that is no JSON, or is nested too deeply, is left alone.
+
     Raises:
         UpstreamError: A call was cut, and its tool takes anything, so that nothing can stand in its place.
     """
     try:
+        return await _mended(data, api, contracts, judge, again, recover, urge)
+    except RecursionError:
+        return data, []
+
+
+async def _mended(
+    data: bytes,
+    api: Api,
+    contracts: Contracts,
+    judge: Judge,
+    again: Again | None,
+    recover: Recover | None,
+    urge: Urge | None,
+) -> tuple[bytes, list[Judged]]:
+    try:
         body = json.loads(data.decode("utf-8", "surrogateescape"))
-    except (ValueError, RecursionError):
+    except ValueError:
         return data, []
     edits: list[Edit] = []
     judged: list[Judged] = []
