@@ -46,7 +46,7 @@ _SHORT = {"thinking": "without thinking", "failures": "without failed calls"}
     help="Also estimate P(valid call) from this many samples.",
 )
 @click.option("--max-tokens", type=click.IntRange(1), default=256, show_default=True, help="Tokens of one sample.")
-@click.option("--seed", default=0, show_default=True)
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True)
 @click.option("--context", type=click.IntRange(64), default=4096, show_default=True, help="Tokens of context.")
 @click.option("--threads", type=click.IntRange(1), default=1, show_default=True)
 @click.option("--html", "picture", type=click.Path(dir_okay=False, path_type=Path), help="Also write a page.")
