@@ -18,6 +18,7 @@ from onspec.local.models import DEFAULT, open_model
 from onspec.local.picture import Arm, document, page
 from onspec.local.pressure import Meter, Pressure
 from onspec.local.prompt import DIALECT
+from onspec.local.quoted import prompt_tokens, quoted
 from onspec.local.speech import measured as measured_speech
 
 _SHORT = {"thinking": "without thinking", "failures": "without failed calls"}
@@ -110,7 +111,8 @@ def pressure(
             meter = Meter(opened, found, speech.dialect)
             arms = []
             for name in ("as it is", *(_SHORT[word] for word in without)):
-                prompt = opened.prompt(speech.prompt(ARMS[name](cut.messages), found))
+                said = quoted(ARMS[name](cut.messages), opened.specials)
+                prompt = prompt_tokens(opened, speech.prompt(said, found))
 
                 def progress(what: str, done: int, of: int, name: str = name) -> None:
                     status.update(f"{name}: {what} {done}/{of}")
