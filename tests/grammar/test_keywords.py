@@ -11,8 +11,9 @@ import pytest
 
 from onspec.contract.schema import Schema
 from onspec.contract.tool import Tool
-from onspec.errors import LimitError
+from onspec.errors import LimitError, SchemaError
 from onspec.grammar.build import build
+from onspec.grammar.closing import close
 from onspec.grammar.exact import Options, compile_exact
 from onspec.grammar.llguidance import Vocabulary, accepts
 
@@ -63,6 +64,8 @@ EXACT: list[tuple[Any, list[str]]] = [
     ),
     ({"type": "string", "pattern": "|".join(f"^word{n}$" for n in range(3000))}, ['"word77"', '"word"']),
     ({"type": "number"}, ["1e250", "-1.5E+307"]),
+    ({"type": "number", "multipleOf": 1}, ["2.0", "2", "2.5"]),
+    ({"type": "integer", "multipleOf": 0.5, "minimum": 2}, ["2.0", "2", "1"]),
 ]
 
 
@@ -107,6 +110,24 @@ def _twice(word: str, depth: int) -> dict[str, Any]:
 
 _KEYS = [f"k{n}" for n in range(60)]
 _ARM = {"type": "object", "required": ["k"]}
+
+
+@pytest.mark.parametrize("written", ['{"', '{"xx', '{"a', '{"k\\u00e9'])
+def test_a_key_that_must_fit_a_pattern_can_be_ended(written: str) -> None:
+    schema = {"patternProperties": {"é": WHOLE}, "additionalProperties": False, "type": "object"}
+    exact = compile_exact(schema)
+    matcher = BYTES.matcher(exact.grammar(edges=False))
+    assert matcher.consume_bytes(written.encode())
+    ending = close(matcher, written.encode(), exact.pieces)
+    assert ending is not None
+    assert Schema(schema).judge.is_valid(json.loads(written.encode() + ending.text))
+
+
+def test_a_pattern_longer_than_the_most_letters_admits_nothing() -> None:
+    with pytest.raises(SchemaError, match="admits no value"):
+        compile_exact({"type": "string", "pattern": "a{3}|[0-9]{4}", "maxLength": 2})
+
+
 GROWING = {
     "needs of all by all": {"properties": dict.fromkeys(_KEYS, True), "dependentRequired": dict.fromkeys(_KEYS, _KEYS)},
     "lists of two, 40 deep": _twice("prefixItems", 40),

@@ -414,6 +414,8 @@ class SchemaRules:
             try:
                 terms.append(self._notation.matching(pattern))
                 example = patterns.shortest(pattern)
+                if high is not None and len(example) > high:
+                    return None
                 fits = len(terms) == 1 and low <= len(example) and (high is None or len(example) <= high)
                 shortest = self._notation.limited_example(example) if fits else None
             except patterns.Unsupported:
@@ -453,6 +455,9 @@ class SchemaRules:
         if bounds is None:
             self.note("number (unreadable bounds)")
             bounds = {}
+        integer |= bounds.get("multipleOf") == 1
+        if integer and "multipleOf" in bounds and numbers.every_whole(bounds):
+            del bounds["multipleOf"]
         example: str | None = None
         stepped: dict[str, Any] = {}
         if "multipleOf" in bounds:

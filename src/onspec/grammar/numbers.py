@@ -74,6 +74,11 @@ def can_be_stepped(bounds: Mapping[str, Any]) -> bool:
     return digits <= MOST_STEP and not far(bounds)
 
 
+def every_whole(bounds: Mapping[str, Any]) -> bool:
+    """Whether every whole number is a multiple of the step."""
+    return Fraction(_decimal(bounds["multipleOf"])).numerator == 1
+
+
 def far(bounds: Mapping[str, Any]) -> list[str]:
     """The bounds that are too large to be followed, or too close to 0."""
     known = [(word, abs(bounds[word])) for word in WORDS[:4] if word in bounds]

@@ -378,7 +378,7 @@ class Rules:
             assert isinstance(node, Obj)
             wanted = [m for m in node.members if m.required or node.low or node.needs]
             found = [(short[m.key], short[m.value]) for m in wanted if m.key and m.key in short and m.value in short]
-            found += _undeclared(node, short)[: node.low]
+            found += _undeclared(node, short)[: max(node.low, len(node.others))]
             words = tuple(short[m.key] for m in node.members if m.key and m.key in short)
             if found:
                 objects.append(ObjectPieces(frozenset(keys), tuple(found), frozenset(words)))
