@@ -109,10 +109,10 @@ def test_a_call_that_is_complete_stays(api: str) -> None:
 def test_free_text_that_was_cut_ends_in_an_error() -> None:
     """A custom tool takes any text, so nothing but an error keeps a cut one from running; a whole one passes."""
     turn = Turn((Block("custom_tool", "*** Begin Patch\n*** Upd", name="apply_patch", chunk=4),), stop="max_tokens")
-    whole = encoded("responses", turn)
-    cut = b"".join(
-        frame.raw.replace(b"completed", b"incomplete") if b"output_item.done" in frame.raw else frame.raw
-        for frame in frames(whole)
+    cut = encoded("responses", turn)
+    whole = b"".join(
+        frame.raw.replace(b"incomplete", b"completed") if b"output_item.done" in frame.raw else frame.raw
+        for frame in frames(cut)
     )
     out, rewriter = through("responses", cut)
     assert rewriter.failed is not None
@@ -126,7 +126,7 @@ def test_free_text_that_was_cut_not_streamed(api: str) -> None:
     """The same in a reply that is not streamed."""
     block = Block("custom_tool", "print('hi", name="code_exec" if api == "chat" else "apply_patch")
     body = PROVIDERS[api].whole(Turn((block,), stop="max_tokens"), {"model": "m-1"}, "sample")
-    data = json.dumps(body).replace('"status": "completed"', '"status": "incomplete"').encode()
+    data = json.dumps(body).encode()
     contracts = ContractCache().of({"tools": tools(api)})
     with pytest.raises(UpstreamError, match="cut off"):
         asyncio.run(mend(data, APIS[api], contracts, judge_with(lambda tool: Policy.safe()), None))

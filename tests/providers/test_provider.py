@@ -16,6 +16,7 @@ from onspec.providers.script import Block, Turn
 TURNS = {
     "text": Turn((Block("text", "Just text ☀️."),)),
     "calls": Turn((Block("text", "Both."), Block("tool", '{"a": 1}', name="one"), Block("tool", "{}", name="two"))),
+    "text cut": Turn((Block("text", "Now I "),), stop="max_tokens"),
     "cut": Turn((Block("tool", '{"a": 1}', name="one"),), stop="max_tokens"),
     "nothing": Turn(),
 }
@@ -61,6 +62,26 @@ def test_ids_are_as_unique_as_they_are_made(name: str) -> None:
     one, again, two = (list(PROVIDERS[name].events(turn, {}, made)) for made in ("a", "a", "b"))
     assert one == again
     assert one != two
+
+
+@pytest.mark.parametrize(
+    ("block", "status"),
+    [
+        (Block("tool", '{"a": ', name="one"), "incomplete"),
+        (Block("tool", '{"a": 1}', name="one"), "completed"),
+        (Block("custom_tool", "x = ", name="code"), "incomplete"),
+        (Block("text", "Now I "), "incomplete"),
+    ],
+)
+def test_what_the_token_limit_cut_says_so(block: Block, status: str) -> None:
+    """Of Responses: the last item alone is incomplete, and its arguments are never said to be done."""
+    turn = Turn((Block("text", "One."), block), stop="max_tokens")
+    told = [data for _, data in PROVIDERS["responses"].events(turn, {}, "1") if isinstance(data, dict)]
+    ended = [data["item"] for data in told if data["type"] == "response.output_item.done"]
+    assert [item["status"] for item in ended] == ["completed", status]
+    assert PROVIDERS["responses"].whole(turn, {}, "1")["output"] == ended
+    if block.type != "text":
+        assert any(data["type"].endswith(("arguments.done", "input.done")) for data in told) == (status == "completed")
 
 
 PATHS = [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from itertools import count
 from typing import Any
@@ -33,7 +34,7 @@ def events(turn: Turn, request: dict[str, Any], made: str) -> Iterator[Event]:
     yield event("response.in_progress", response=started)
     output = []
     for index, block in enumerate(turn.blocks):
-        item = _item(block, f"{made}_{index}")
+        item = _item(block, f"{made}_{index}", _is_cut(turn, index))
         output.append(item)
         place = {"item_id": item["id"], "output_index": index}
         if block.type == "text":
@@ -65,8 +66,9 @@ def events(turn: Turn, request: dict[str, Any], made: str) -> Iterator[Event]:
             )
             for piece in block.pieces():
                 yield event(f"response.{kind}.delta", **place, delta=piece)
-            named = {"name": block.name} if block.type == "tool" else {}
-            yield event(f"response.{kind}.done", **place, **named, **{field: block.text})
+            if item["status"] == "completed":
+                named = {"name": block.name} if block.type == "tool" else {}
+                yield event(f"response.{kind}.done", **place, **named, **{field: block.text})
         yield event("response.output_item.done", output_index=index, item=item)
     if turn.reason == "max_tokens":
         yield event("response.incomplete", response=_response(request, made, "incomplete", output))
@@ -76,7 +78,7 @@ def events(turn: Turn, request: dict[str, Any], made: str) -> Iterator[Event]:
 
 def whole(turn: Turn, request: dict[str, Any], made: str) -> dict[str, Any]:
     """A turn as one body."""
-    output = [_item(block, f"{made}_{index}") for index, block in enumerate(turn.blocks)]
+    output = [_item(block, f"{made}_{index}", _is_cut(turn, index)) for index, block in enumerate(turn.blocks)]
     return _response(request, made, "incomplete" if turn.reason == "max_tokens" else "completed", output)
 
 
@@ -104,10 +106,24 @@ def _response(request: dict[str, Any], made: str, status: str, output: list[Any]
     }
 
 
-def _item(block: Block, made: str) -> dict[str, Any]:
+def _is_cut(turn: Turn, index: int) -> bool:
+    """Whether the token limit came inside a block: it is the last one, and not arguments that are whole."""
+    if turn.reason != "max_tokens" or index < len(turn.blocks) - 1:
+        return False
+    if turn.blocks[index].type != "tool":
+        return True
+    try:
+        json.loads(turn.blocks[index].text)
+    except ValueError:
+        return True
+    return False
+
+
+def _item(block: Block, made: str, cut: bool = False) -> dict[str, Any]:
+    status = "incomplete" if cut else "completed"
     if block.type == "text":
         content = [{"type": "output_text", "text": block.text, "annotations": [], "logprobs": []}]
-        return {"id": f"msg_{made}", "type": "message", "status": "completed", "role": "assistant", "content": content}
+        return {"id": f"msg_{made}", "type": "message", "status": status, "role": "assistant", "content": content}
     if block.type == "thinking":
         return {
             "id": f"rs_{made}",
@@ -115,7 +131,7 @@ def _item(block: Block, made: str) -> dict[str, Any]:
             "summary": [{"type": "summary_text", "text": block.text}],
             "encrypted_content": "Zm9v",
         }
-    call: dict[str, Any] = {"status": "completed", "call_id": block.id or f"call_{made}", "name": block.name}
+    call: dict[str, Any] = {"status": status, "call_id": block.id or f"call_{made}", "name": block.name}
     if block.namespace:
         call["namespace"] = block.namespace
     if block.type == "custom_tool":
