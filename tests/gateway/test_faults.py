@@ -323,6 +323,34 @@ def test_a_locked_database_costs_records_and_no_reply(tmp_path: Path, monkeypatc
         assert wait(lambda: len(store.read(path)) == 1)
 
 
+def test_names_that_no_file_takes_are_kept_all_the_same(tmp_path: Path) -> None:
+    """Half of a surrogate pair in a model's name or in a key costs neither the record nor those that follow."""
+    path = tmp_path / "db.sqlite"
+    text = '{"path": "a.py", "edits": [{"oldText": "x", "newText": "y", "requireUnique\\ud800": 1}]}'
+    deep = '{"path": "a.py", "edits": [], "requireUnique": ' + "[" * 300 + "]" * 300 + "}"
+    turns = [says(call("edit", text)), says(call("edit", deep)), says(call("edit", GOOD))]
+    with rig(turns, database=path, keep_payloads=True) as r:
+        for model in ("\ud800\0", "b", "c"):
+            body = json.dumps(request("chat", model=model)).encode()
+            assert httpx2.post(r.url + PATHS["chat"], content=body).status_code == 200
+        assert wait(lambda: len(store.read(path)) == 3)
+        assert r.gateway.metrics.lost_records == 0
+        for page in ("state", "metrics"):
+            assert httpx2.get(r.url + f"/onspec/{page}").status_code == 200
+
+
+def test_the_record_of_a_call_with_very_many_faults_is_small() -> None:
+    """All repairs are counted; only some are kept one by one."""
+    item = '{"oldText": "x", "newText": "y", "requireUnique": true}'
+    text = '{"path": "a.py", "edits": [' + ", ".join([item] * 3000) + "]}"
+    with rig([says(call("edit", text, 0))], keep_payloads=True) as r:
+        ask(r, "chat")
+        record = r.gateway.recent[0]
+        assert len(record.rules) == 3000
+        assert len(record.audit) <= 201
+        assert len(record.invented) <= 200
+
+
 def kept(path: Path) -> int:
     """How many records a file holds; none while it is being made."""
     try:

@@ -120,7 +120,7 @@ class Store:
                 with self._database:
                     self._database.executemany(INSERT, rows)
                 return
-            except (sqlite3.Error, OSError):
+            except (sqlite3.Error, OSError, ValueError, OverflowError):  # the last two: a row that cannot be written
                 self._drop()
                 if attempt < 2 and not self._closing.is_set():
                     time.sleep(RETRY_SECONDS * attempt)

@@ -6,6 +6,7 @@ from typing import Any
 
 from onspec.errors import MissingExtra
 from onspec.gateway.exchange import Asked, Exchange
+from onspec.gateway.record import clean
 
 try:
     from opentelemetry import trace
@@ -31,10 +32,10 @@ class Spans:
         """A span for a request, or None."""
         if self._tracer is None or asked.api is None:
             return None
-        span = self._tracer.start_span(f"chat {asked.model}".strip(), kind=trace.SpanKind.CLIENT)
+        span = self._tracer.start_span(f"chat {clean(asked.model)}".strip(), kind=trace.SpanKind.CLIENT)
         span.set_attribute("gen_ai.operation.name", "chat")
         span.set_attribute("gen_ai.provider.name", SYSTEMS.get(asked.api.name, asked.api.name))
-        span.set_attribute("gen_ai.request.model", asked.model)
+        span.set_attribute("gen_ai.request.model", clean(asked.model))
         return span
 
     def end(self, span: Any, exchange: Exchange) -> None:

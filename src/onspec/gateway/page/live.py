@@ -95,7 +95,7 @@ def page_routes(live: Live) -> list[Route]:
         return HTMLResponse(html, headers={"content-security-policy": POLICY, "cache-control": "no-store"})
 
     async def state(_: Request) -> Response:
-        return JSONResponse(json.loads(json.dumps(live.state(), default=str)))
+        return Response(json.dumps(live.state(), default=str), media_type="application/json")
 
     async def events(_: Request) -> Response:
         if live.full:
