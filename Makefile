@@ -40,7 +40,7 @@ demo: $(READY)
 	@$(BIN)/onspec demo
 
 test: $(READY)
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto --dist worksteal
 
 AGENTS ?= $(HOME)/.cache/onspec-agents
 

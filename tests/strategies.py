@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from hypothesis import strategies as st
@@ -45,6 +46,7 @@ texts = st.one_of(
 ).filter(lambda text: not text.rstrip().endswith(">"))
 
 
+@cache
 def scalar_schemas() -> st.SearchStrategy[dict[str, Any]]:
     """Schemas of scalars; enums have members that no rule can take for one another."""
     return st.sampled_from(
@@ -60,13 +62,18 @@ def scalar_schemas() -> st.SearchStrategy[dict[str, Any]]:
     )
 
 
+def _array(items: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "array", "items": items}
+
+
+@cache
 def schemas(depth: int = 2) -> st.SearchStrategy[dict[str, Any]]:
     """Schemas of values, to a depth."""
     if depth == 0:
         return scalar_schemas()
     return st.one_of(
         scalar_schemas(),
-        schemas(depth - 1).map(lambda item: {"type": "array", "items": item}),
+        schemas(depth - 1).map(_array),
         object_schemas(depth - 1),
     )
 
@@ -85,6 +92,13 @@ def object_schemas(draw: st.DrawFn, depth: int = 2, closed: bool | None = None) 
     return schema
 
 
+_BIG = st.integers(-(10**20), 10**20)
+_NATURAL = st.integers(0, 10**20)
+_NUMBERS = st.one_of(st.integers(-1000, 1000), st.floats(allow_nan=False, allow_infinity=False, width=32))
+_BOOLEANS = st.booleans()
+_NULLABLE = st.one_of(texts, st.none())
+
+
 def values(schema: dict[str, Any]) -> st.SearchStrategy[Any]:
     """Values that fit a schema of these strategies."""
     if "enum" in schema:
@@ -93,14 +107,13 @@ def values(schema: dict[str, Any]) -> st.SearchStrategy[Any]:
     if kind == "string":
         return texts
     if kind == "integer":
-        least = schema.get("minimum", -(10**20))
-        return st.integers(min_value=least, max_value=10**20)
+        return _NATURAL if schema.get("minimum") == 0 else _BIG
     if kind == "number":
-        return st.one_of(st.integers(-1000, 1000), st.floats(allow_nan=False, allow_infinity=False, width=32))
+        return _NUMBERS
     if kind == "boolean":
-        return st.booleans()
+        return _BOOLEANS
     if isinstance(kind, list):
-        return st.one_of(texts, st.none())
+        return _NULLABLE
     if kind == "array":
         return st.lists(values(schema["items"]), max_size=3)
     required = schema["required"]

@@ -213,3 +213,16 @@ def test_shadow_changes_nothing_and_counts() -> None:
         assert [record.outcome for record in r.gateway.recent] == ["repaired", "refused", "repaired"]
         assert all(record.shadow for record in r.gateway.recent)
         assert len(r.provider.requests) == 3
+
+
+@pytest.mark.parametrize("api", PATHS)
+@pytest.mark.parametrize("stream", [True, False])
+def test_the_tries_of_one_reply_share_its_tokens(api: str, stream: bool) -> None:
+    """Many refused calls in a reply do not multiply what may be spent on it."""
+    wrong = [f'{{"path": "{number}.py", "edits": [{{"oldText": "x"}}]}}' for number in range(6)]
+    turns = [says(*(call("edit", text) for text in wrong)), *(says(call("edit", text)) for text in wrong)]
+    with rig(turns, Rules(retry=1, retry_tokens=80)) as r:
+        answer = ask(r, api, stream)
+        assert len(r.provider.requests) == 1 + 2
+        assert usage(api, answer, stream) == 3 * 42
+        assert [json.loads(text) for text in arguments(api, answer, stream)] == [json.loads(text) for text in wrong]

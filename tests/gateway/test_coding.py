@@ -62,9 +62,28 @@ def test_the_cut_of_the_pieces_is_invisible(data: bytes, name: str, size: int) -
     coding, pack = CODINGS[name]
     packed = pack(data)
     decoder = Decoder(coding)
-    out = b"".join(decoder.feed(packed[at : at + size]) for at in range(0, len(packed), size))
+    out = b"".join(piece for at in range(0, len(packed), size) for piece in decoder.feed(packed[at : at + size]))
     decoder.close()
     assert out == data == decoded(packed, coding, 1000)
+
+
+@pytest.mark.parametrize("name", [name for name in CODINGS if name != "none"])
+def test_what_stands_for_very_much_is_decoded_in_small_pieces(name: str) -> None:
+    """A few bytes may stand for gigabytes; no more than some megabytes of them are ever made at once."""
+    coding, pack = CODINGS[name]
+    packed = pack(bytes(200_000_000))
+    sizes = [len(piece) for piece in Decoder(coding).feed(packed)]
+    assert sum(sizes) == 200_000_000
+    assert max(sizes) < 10_000_000
+    with pytest.raises(Undecodable, match="more than 1000 bytes"):
+        decoded(packed, coding, 1000)
+
+
+def test_codings_without_end_are_not_taken_off() -> None:
+    """Each layer may stand for a thousand times as much as the one over it."""
+    assert not known("br," * 9)
+    with pytest.raises(Undecodable, match="more than 4 times"):
+        decoded(b"x", "br," * 9, 1000)
 
 
 @pytest.mark.parametrize("name", [name for name in CODINGS if name not in ("none", "gzip with padding")])

@@ -396,6 +396,56 @@ def test_limits_and_tokens() -> None:
         assert large.json()["type"] == "error"
 
 
+@pytest.mark.parametrize("pieces", [(b"x-a: ", b"a" * 100_000), (b"", b"x-a: b\r\n" * 10_000), (b"", b"a" * 100_000)])
+def test_a_head_without_end_is_closed_before_it_fills_the_memory(pieces: tuple[bytes, bytes]) -> None:
+    """One long header, many short ones, a long name: the connection is closed soon after the limit."""
+    first, more = pieces
+    with (
+        rig([says()], max_header=8000) as r,
+        socket.create_connection(r.server.servers[0].sockets[0].getsockname()) as s,
+    ):
+        s.sendall(b"POST /v1/messages HTTP/1.1\r\nhost: x\r\n" + first)
+        answer, sent = b"", 0
+        s.settimeout(10)
+        try:
+            while sent < 50_000_000:
+                s.sendall(more)
+                sent += len(more)
+            answer = s.recv(1000)
+        except ConnectionError:
+            pass
+        assert sent < 30_000_000
+        assert not answer or answer.startswith(b"HTTP/1.1 431")
+        assert httpx2.get(r.url + "/onspec/health").status_code == 200
+
+
+def test_a_request_nested_at_any_depth_is_carried() -> None:
+    """Tools that nobody can read are left alone, and the request goes up as it came."""
+    depths = (50, *range(880, 1000, 3), 5000)
+    with rig([says()]) as r:
+        for depth in depths:
+            schema = '{"x":' * depth + "1" + "}" * depth
+            body = f'{{"model": "m", "tools": [{{"name": "edit", "input_schema": {schema}}}]}}'.encode()
+            assert httpx2.post(r.url + PATHS["anthropic"], content=body).status_code == 200
+            assert r.provider.requests[-1].raw == body
+
+
+def test_a_reply_nested_at_any_depth_passes() -> None:
+    """Arguments that nobody can read go on as they came."""
+    turns = []
+    for depth in (50, 300, *range(900, 1000, 3), 5000):
+        nested = "[" * depth + "]" * depth
+        block = f'{{"type": "tool_use", "id": "t", "name": "now", "input": {{"a": {nested}}}}}'
+        turns.append(Turn(raw=f'{{"content": [{block}], "stop_reason": "tool_use"}}'.encode(), headers=JSON))
+    with rig(turns) as r:
+        for turn in turns:
+            answer = httpx2.post(r.url + PATHS["anthropic"], json=request("anthropic", False))
+            assert (answer.status_code, answer.content) == (200, turn.raw)
+
+
+JSON = {"content-type": "application/json"}
+
+
 def test_safe_by_default(tmp_path: Path) -> None:
     """Beyond loopback only with tokens or on purpose; no upstream, no gateway; unknown settings are refused."""
     up = (Upstream("http://127.0.0.1:1"),)

@@ -188,3 +188,12 @@ def test_models_are_listed() -> None:
     assert {row["name"] for row in rows} == {"smollm2", "gemma3-270m"}
     assert all(row["licence"] for row in rows)
     assert CliRunner().invoke(model, ["add", "nope"]).exit_code == 2
+
+
+@pytest.mark.parametrize("command", [pressure, generate])
+def test_a_seed_below_zero_is_a_wrong_use(command: Any, tiny_path: Path) -> None:
+    """Random number generators take none."""
+    first = [str(tiny_path)] if command is pressure else ["hi"]
+    result = CliRunner().invoke(command, [*first, "--model", str(tiny_path), "--seed", "-1"])
+    assert result.exit_code == 2
+    assert "seed" in result.output

@@ -31,7 +31,7 @@ from onspec.message import Message, Text
 @click.option("--free", is_flag=True, help="Do not constrain calls: see what the model would write by itself.")
 @click.option("--max-tokens", type=click.IntRange(1), default=256, show_default=True)
 @click.option("--temperature", type=click.FloatRange(0), default=0.7, show_default=True)
-@click.option("--seed", type=int, help="Makes the answer repeatable.")
+@click.option("--seed", type=click.IntRange(0), help="Makes the answer repeatable.")
 @click.option("--context", type=click.IntRange(64), default=4096, show_default=True, help="Tokens of context.")
 @click.option("--threads", type=click.IntRange(1), default=1, show_default=True)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")

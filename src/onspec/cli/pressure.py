@@ -18,6 +18,7 @@ from onspec.local.models import DEFAULT, open_model
 from onspec.local.picture import Arm, document, page
 from onspec.local.pressure import Meter, Pressure
 from onspec.local.prompt import DIALECT
+from onspec.local.quoted import prompt_tokens, quoted
 from onspec.local.speech import measured as measured_speech
 
 _SHORT = {"thinking": "without thinking", "failures": "without failed calls"}
@@ -46,7 +47,7 @@ _SHORT = {"thinking": "without thinking", "failures": "without failed calls"}
     help="Also estimate P(valid call) from this many samples.",
 )
 @click.option("--max-tokens", type=click.IntRange(1), default=256, show_default=True, help="Tokens of one sample.")
-@click.option("--seed", default=0, show_default=True)
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True)
 @click.option("--context", type=click.IntRange(64), default=4096, show_default=True, help="Tokens of context.")
 @click.option("--threads", type=click.IntRange(1), default=1, show_default=True)
 @click.option("--html", "picture", type=click.Path(dir_okay=False, path_type=Path), help="Also write a page.")
@@ -111,7 +112,8 @@ def pressure(
             meter = Meter(opened, found, speech.dialect)
             arms = []
             for name in ("as it is", *(_SHORT[word] for word in without)):
-                prompt = opened.prompt(speech.prompt(ARMS[name](cut.messages), found))
+                said = quoted(ARMS[name](cut.messages), opened.specials)
+                prompt = prompt_tokens(opened, speech.prompt(said, found))
 
                 def progress(what: str, done: int, of: int, name: str = name) -> None:
                     status.update(f"{name}: {what} {done}/{of}")

@@ -24,6 +24,9 @@ from onspec.gateway.wire import (
     Usage,
     Whole,
     at,
+    kind_of,
+    listed,
+    plain,
     replayable,
 )
 
@@ -56,7 +59,7 @@ class _Stream:
         event = frame.json()
         if not isinstance(event, dict):
             return ()
-        kind, index = event.get("type"), event.get("index")
+        kind, index = event.get("type"), plain(event.get("index"))
         if kind == "content_block_delta":
             delta = event.get("delta")
             if not isinstance(delta, dict):
@@ -73,22 +76,20 @@ class _Stream:
         if kind == "content_block_start":
             self.blocks = max(self.blocks, index + 1 if isinstance(index, int) else 0)
             block = event.get("content_block")
-            self.called = self.called or str(at(block, ("type",))).endswith("tool_use")
-            if (
-                isinstance(block, dict)
-                and block.get("type") == "tool_use"
-                and isinstance(block.get("name"), str)
-                and not block.get("input")
-            ):
+            self.called = self.called or kind_of(block).endswith("tool_use")
+            if isinstance(block, dict) and block.get("type") == "tool_use" and isinstance(block.get("name"), str):
                 self.calls.add(index)
-                return (Start(index, block["name"], ("content_block", "name"), block.get("id")),)
+                given = json.dumps(block["input"]) if block.get("input") else ""
+                return (Start(index, block["name"], ("content_block", "name"), block.get("id"), given=given),)
             return ()
         if kind == "content_block_stop":
             return (End(index),) if index in self.calls else ()
         if kind == "message_delta":
             reason = at(event, ("delta", "stop_reason"))
             marks: list[Mark] = (
-                [Stopped(REASONS.get(reason, "other"), ((("delta", "stop_reason"), "tool_use"),))] if reason else []
+                [Stopped(REASONS.get(str(reason), "other"), ((("delta", "stop_reason"), "tool_use"),))]
+                if reason
+                else []
             )
             return (*marks, *_usage(event, ("usage",)))
         if kind == "message_start":
@@ -142,7 +143,7 @@ def stream() -> _Stream:
 
 
 def calls(body: Any) -> list[Whole]:
-    content = at(body, ("content",))
+    content = listed(at(body, ("content",)))
     return [
         Whole(
             block["name"],
@@ -152,14 +153,13 @@ def calls(body: Any) -> list[Whole]:
             block.get("id"),
             last=index == len(content) - 1,
         )
-        for index, block in enumerate(content if isinstance(content, list) else [])
+        for index, block in enumerate(content)
         if isinstance(block, dict) and block.get("type") == "tool_use" and isinstance(block.get("name"), str)
     ]
 
 
 def called(body: Any) -> bool:
-    content = at(body, ("content",))
-    return any(str(at(block, ("type",))).endswith("tool_use") for block in content or [])
+    return any(kind_of(block).endswith("tool_use") for block in listed(at(body, ("content",))))
 
 
 def finish(body: Any) -> Finish:
@@ -218,8 +218,7 @@ def said(frames: list[sse.Frame]) -> tuple[Any, ...]:
 
 
 def said_in(body: Any) -> tuple[Any, ...]:
-    content = at(body, ("content",))
-    return _kept(content if isinstance(content, list) else [])
+    return _kept(listed(at(body, ("content",))))
 
 
 def whole(body: Any) -> list[Change]:
@@ -227,10 +226,9 @@ def whole(body: Any) -> list[Change]:
 
 
 def texts(body: Any) -> list[tuple[Path, str]]:
-    content = at(body, ("content",))
     return [
         (("content", index, "text"), block["text"])
-        for index, block in enumerate(content if isinstance(content, list) else [])
+        for index, block in enumerate(listed(at(body, ("content",))))
         if isinstance(block, dict) and block.get("type") == "text" and isinstance(block.get("text"), str)
     ]
 
@@ -240,16 +238,14 @@ def with_calls(body: Any, texts: dict[Path, str], calls: list[tuple[str, str, st
         {**block, "text": texts[place]} if (place := ("content", index, "text")) in texts else block
         for index, block in enumerate(body["content"])
     ]
-    content = [block for block in content if block.get("type") != "text" or block["text"]]
+    content = [block for block in content if kind_of(block) != "text" or at(block, ("text",)) != ""]
     for made, called, arguments in calls:
         content.append({"type": "tool_use", "id": f"toolu_{made}", "name": called, "input": json.loads(arguments)})
     return [(("content",), content), *whole(body)]
 
 
 def before_in(body: Any, call: Whole) -> tuple[Any, ...]:
-    content = at(body, ("content",))
-    kept = content[: int(call.path[1])] if isinstance(content, list) else []
-    return _kept(kept)
+    return _kept(listed(at(body, ("content",)))[: int(call.path[1])])
 
 
 def _kept(blocks: list[Any]) -> tuple[Any, ...]:
@@ -260,7 +256,7 @@ def before(frames: list[sse.Frame], key: Key) -> tuple[Any, ...]:
     blocks: dict[Any, dict[str, Any]] = {}
     for frame in frames:
         event = frame.json()
-        index = event.get("index") if isinstance(event, dict) else None
+        index = plain(event.get("index")) if isinstance(event, dict) else None
         if index is None or index == key:
             continue
         if event.get("type") == "content_block_start" and isinstance(event.get("content_block"), dict):
@@ -268,7 +264,7 @@ def before(frames: list[sse.Frame], key: Key) -> tuple[Any, ...]:
         elif event.get("type") == "content_block_delta" and index in blocks and isinstance(event.get("delta"), dict):
             for field in ("text", "thinking", "signature"):
                 if isinstance(event["delta"].get(field), str):
-                    blocks[index][field] = blocks[index].get(field, "") + event["delta"][field]
+                    blocks[index][field] = str(blocks[index].get(field) or "") + event["delta"][field]
     return _kept(list(blocks.values()))
 
 

@@ -53,12 +53,29 @@ async def mend(
 ) -> tuple[bytes, list[Judged]]:
     """The body with its broken calls mended; the very same bytes where nothing was to be done.
 
+    A body that is no JSON, or is nested too deeply, is left alone.
+
     Raises:
         UpstreamError: A call was cut, and its tool takes anything, so that nothing can stand in its place.
     """
     try:
+        return await _mended(data, api, contracts, judge, again, recover, urge)
+    except RecursionError:
+        return data, []
+
+
+async def _mended(
+    data: bytes,
+    api: Api,
+    contracts: Contracts,
+    judge: Judge,
+    again: Again | None,
+    recover: Recover | None,
+    urge: Urge | None,
+) -> tuple[bytes, list[Judged]]:
+    try:
         body = json.loads(data.decode("utf-8", "surrogateescape"))
-    except (ValueError, RecursionError):
+    except ValueError:
         return data, []
     edits: list[Edit] = []
     judged: list[Judged] = []
@@ -69,10 +86,11 @@ async def mend(
         if match is None:
             continue
         raw = call.arguments if isinstance(call.arguments, str) else json.dumps(call.arguments)
-        cut = finish == "length" and call.last and match.tool is not None and not _shows_its_end(call, match.tool)
+        why = call.finish or finish
+        cut = why == "length" and call.last and match.tool is not None and not _shows_its_end(call, match.tool)
         if not raw.strip() and api.empty_means_object:
             raw = "{}"
-        verdict, tries = cut_short(match, raw) if cut else judge(match, raw, finish), 0
+        verdict, tries = cut_short(match, raw) if cut else judge(match, raw, why), 0
         if verdict.status == "refused" and again is not None:
             before = api.before_in(body, call)
             rejected = Rejected(call.name, call.call_id, raw, verdict.feedback, before, call.namespace, call.custom)

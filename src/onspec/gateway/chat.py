@@ -13,7 +13,6 @@ from onspec.gateway.wire import (
     Change,
     Closed,
     Delta,
-    End,
     Finish,
     Key,
     Mark,
@@ -25,6 +24,8 @@ from onspec.gateway.wire import (
     Usage,
     Whole,
     at,
+    listed,
+    plain,
 )
 
 name = "chat"
@@ -64,7 +65,7 @@ class _Stream:
             return (Closed(failed=True),)
         marks: list[Mark] = [] if self.template or "choices" not in event else [Begun()]
         choices = event.get("choices")
-        for place, choice in enumerate(choices if isinstance(choices, list) else []):
+        for place, choice in enumerate(listed(choices)):
             if isinstance(choice, dict):
                 marks += self._choice(choice, place)
         if isinstance(event.get("usage"), dict):
@@ -76,25 +77,25 @@ class _Stream:
     def _choice(self, choice: dict[str, Any], place: int) -> list[Mark]:
         marks: list[Mark] = []
         delta = choice.get("delta")
-        number = choice.get("index", place)
+        number = plain(choice.get("index", place))
         if isinstance(delta, dict):
             self.called = self.called or bool(delta.get("tool_calls") or delta.get("function_call"))
+            alone = not any(value for name, value in delta.items() if name != "tool_calls")
             text = delta.get("content")
             if isinstance(text, str) and text:
                 marks.append(Prose(number, text, ("choices", place, "delta", "content")))
-            for slot, call in enumerate(delta.get("tool_calls") or []):
+            for slot, call in enumerate(listed(delta.get("tool_calls"))):
                 if isinstance(call, dict):
-                    marks += self._call(
-                        call, (number, call.get("index", slot)), ("choices", place, "delta", "tool_calls", slot)
-                    )
+                    key = number, plain(call.get("index", slot))
+                    marks += self._call(call, key, alone, ("choices", place, "delta", "tool_calls", slot))
         reason = choice.get("finish_reason")
-        if isinstance(reason, str):
-            marks += [End(key) for key in self.calls if isinstance(key, tuple) and key[0] == number]
+        if isinstance(reason, str) and reason:  # some write "" where others write null
+            keys = tuple(key for key in self.calls if isinstance(key, tuple) and key[0] == number)
             path: Path = ("choices", place, "finish_reason")
-            marks.append(Stopped(REASONS.get(reason, "other"), ((path, "tool_calls"),)))
+            marks.append(Stopped(REASONS.get(reason, "other"), ((path, "tool_calls"),), keys=keys))
         return marks
 
-    def _call(self, call: dict[str, Any], key: Key, path: Path) -> list[Mark]:
+    def _call(self, call: dict[str, Any], key: Key, alone: bool, path: Path) -> list[Mark]:
         marks: list[Mark] = []
         for part, field in TEXT_FIELDS.items():
             inner = call.get(part)
@@ -104,7 +105,7 @@ class _Stream:
                 self.calls[key] = part
                 marks.append(Start(key, inner["name"], (*path, part, "name"), call.get("id"), custom=part == "custom"))
             if key in self.calls and isinstance(inner.get(field), str) and inner[field]:
-                marks.append(Delta(key, inner[field], (*path, part, field)))
+                marks.append(Delta(key, inner[field], (*path, part, field), alone))
         return marks
 
     def _chunk(self, delta: dict[str, Any], choice: Any) -> bytes:
@@ -161,9 +162,9 @@ def stream() -> _Stream:
 def calls(body: Any) -> list[Whole]:
     found = []
     choices = at(body, ("choices",))
-    for place, choice in enumerate(choices if isinstance(choices, list) else []):
-        slots = at(choice, ("message", "tool_calls"))
-        for slot, call in enumerate(slots if isinstance(slots, list) else []):
+    for place, choice in enumerate(listed(choices)):
+        slots = listed(at(choice, ("message", "tool_calls")))
+        for slot, call in enumerate(slots):
             path: Path = ("choices", place, "message", "tool_calls", slot)
             for part, field in TEXT_FIELDS.items():
                 inner = at(call, (part,))
@@ -181,6 +182,7 @@ def calls(body: Any) -> list[Whole]:
                             call.get("id"),
                             custom=part == "custom",
                             last=slot == len(slots) - 1,
+                            finish=_finish(choice),
                         )
                     )
     return found
@@ -189,12 +191,16 @@ def calls(body: Any) -> list[Whole]:
 def called(body: Any) -> bool:
     return any(
         at(choice, ("message", "tool_calls")) or at(choice, ("message", "function_call"))
-        for choice in at(body, ("choices",)) or []
+        for choice in listed(at(body, ("choices",)))
     )
 
 
 def finish(body: Any) -> Finish:
-    return REASONS.get(str(at(body, ("choices", 0, "finish_reason"))), "other")
+    return _finish(at(body, ("choices", 0)))
+
+
+def _finish(choice: Any) -> Finish:
+    return REASONS.get(str(at(choice, ("finish_reason",))), "other")
 
 
 def usage(body: Any) -> Tokens:
@@ -254,8 +260,8 @@ def _is_object(raw: str) -> bool:
 
 
 def whole(body: Any) -> list[Change]:
-    choices = at(body, ("choices",))
-    return [(("choices", place, "finish_reason"), "tool_calls") for place in range(len(choices or []))]
+    choices = listed(at(body, ("choices",)))
+    return [(("choices", place, "finish_reason"), "tool_calls") for place in range(len(choices))]
 
 
 def texts(body: Any) -> list[tuple[Path, str]]:

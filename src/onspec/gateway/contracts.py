@@ -99,7 +99,7 @@ def _compile(places: list[tuple[str, Any]], aliases: dict[str, dict[str, str]]) 
         if tool is None:
             unusable.add(name)
         else:
-            tools.setdefault(namespace, {}).setdefault(name, tool)
+            tools.setdefault(namespace, {}).setdefault(tool.name, tool)
     return Contracts({place: Toolset(known.values()) for place, known in tools.items()}, frozenset(unusable))
 
 

@@ -6,7 +6,7 @@ import asyncio
 import json
 import logging
 from collections.abc import Awaitable, Callable, Coroutine
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from onspec.gateway import again, body, sse
@@ -18,16 +18,16 @@ from onspec.gateway.promote import Recover, RecoverUnder
 from onspec.gateway.record import Watch
 from onspec.gateway.rewrite import Live, Rewriter
 from onspec.gateway.upstream import Answer, Client, Headers, UpstreamError, forwarded, readable
-from onspec.gateway.usage import counts
+from onspec.gateway.usage import counts, spent
 from onspec.gateway.verdict import Judge, Verdict, judge_with
-from onspec.gateway.wire import Api, Rejected
+from onspec.gateway.wire import Api, Rejected, listed
 
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 PING_SECONDS = 10.0
 MAX_WHOLE = 64 * 1024 * 1024
 """Largest answer, in bytes, that is read whole; a larger one is passed on unread."""
 MAX_DECODED = 256 * 1024 * 1024
-"""Largest body, in bytes, once it is decompressed."""
+"""Largest answer, in bytes, once it is decompressed."""
 log = logging.getLogger("onspec.gateway")
 OWN = frozenset({b"host", b"content-length", b"x-onspec-token"})
 
@@ -76,6 +76,7 @@ class Exchange:
         self._watch = watch
         self._send = send
         self._started = False
+        self._spent = 0
         self._why: str | None = None
         self._task: asyncio.Task[Any] | None = None
 
@@ -237,15 +238,27 @@ class Exchange:
 
     async def _urge(self, api: Api, said: tuple[Any, ...], rules: Rules, judge: Judge) -> again.Tries:
         asked = self.asked
-        return await again.ask_for_call(
-            api, asked.body, said, asked.contracts or Contracts({}), judge, rules, self._ask
+        return self._paid(
+            await again.ask_for_call(
+                api, asked.body, said, asked.contracts or Contracts({}), judge, self._left(rules), self._ask
+            )
         )
 
     async def _again(self, api: Api, call: Rejected, first: Verdict, rules: Rules, judge: Judge) -> again.Tries:
         asked = self.asked
-        return await again.ask_again(
-            api, asked.body, call, first, asked.contracts or Contracts({}), judge, rules, self._ask
+        return self._paid(
+            await again.ask_again(
+                api, asked.body, call, first, asked.contracts or Contracts({}), judge, self._left(rules), self._ask
+            )
         )
+
+    def _left(self, rules: Rules) -> Rules:
+        """The rules with those tokens that the tries of this reply have left."""
+        return replace(rules, retry_tokens=max(0, rules.retry_tokens - self._spent))
+
+    def _paid(self, tries: again.Tries) -> again.Tries:
+        self._spent += spent(tries.usage)
+        return tries
 
     def _told(self, live: Live, api: Api, rules: Rules) -> None:
         assert live.verdict is not None
@@ -380,16 +393,16 @@ def read_request(
         return asked
     coding = next((value for key, value in headers if key.lower() == b"content-encoding"), b"").decode("latin-1")
     try:
-        asked.body = json.loads(decoded(data, coding, MAX_DECODED).decode("utf-8", "surrogateescape"))
-    except (ValueError, RecursionError, Undecodable):
+        asked.body = json.loads(decoded(data, coding, config.max_body).decode("utf-8", "surrogateescape"))
+        contracts = cache.of(asked.body, config.aliases())
+    except (ValueError, RecursionError, Undecodable):  # nested too deeply, too
         return asked
     if not isinstance(asked.body, dict):
         return asked
-    asked.api = api
+    asked.api, asked.contracts = api, contracts
     model = asked.body.get("model")
     asked.model = model if isinstance(model, str) else ""
     asked.rules = config.for_model(asked.model)
-    asked.contracts = cache.of(asked.body, config.aliases())
     if asked.rules.strict == "off":
         asked.data = without_strict(asked.body, data)
         if asked.data is not data:
@@ -401,7 +414,7 @@ def without_strict(request: dict[str, Any], data: bytes) -> bytes:
     """The request without the tools' strict flags; the same bytes where there are none."""
     changed = False
     tools = []
-    for tool in request.get("tools") or []:
+    for tool in listed(request.get("tools")):
         inner = tool.get("function") if isinstance(tool, dict) else None
         if isinstance(tool, dict) and tool.get("strict"):
             tool = {**tool, "strict": False}

@@ -17,6 +17,8 @@ MARKER = re.compile(
 """Where call markup may begin."""
 BEGUN = re.compile(r"(?:<[^\s<>]{0,24}|\[[A-Z_]{0,11})\Z")
 """The end of a text that may be the beginning of a marker."""
+LOOK_BACK = 24
+"""Characters before a piece in which a marker may have begun."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,24 +49,49 @@ RecoverUnder = Callable[[Policy], Recover]
 
 @dataclass(slots=True)
 class Block:
-    """One block of visible text: how much has come, how much is certain, how much has gone out."""
+    """One block of visible text: how much has come, how much is certain, how much has gone out.
 
-    text: str = ""
+    Attributes:
+        suspect: Whether markup has begun in it, so that the rest waits.
+        released: Whether all of it may go on, whatever it holds.
+    """
+
+    length: int = 0
     certain: int = 0
     sent: int = 0
     suspect: bool = False
+    released: bool = False
+    _pieces: list[str] = field(default_factory=list)
+    _tail: str = ""
+
+    @property
+    def text(self) -> str:
+        """Everything that has come."""
+        if len(self._pieces) > 1:
+            self._pieces = ["".join(self._pieces)]
+        return self._pieces[0] if self._pieces else ""
 
     def feed(self, piece: str) -> int:
         """Take the next piece; returns the length so far."""
-        start = max(0, len(self.text) - 24)
-        self.text += piece
-        if not self.suspect:
-            if MARKER.search(self.text, start):
+        window = self._tail + piece
+        start = self.length - len(self._tail)
+        self._pieces.append(piece)
+        self.length += len(piece)
+        self._tail = window[-LOOK_BACK:]
+        if self.released:
+            self.certain = self.length
+        elif not self.suspect:
+            if MARKER.search(window):
                 self.suspect = True
             else:
-                begun = BEGUN.search(self.text, start)
-                self.certain = begun.start() if begun is not None else len(self.text)
-        return len(self.text)
+                begun = BEGUN.search(window)
+                self.certain = start + begun.start() if begun is not None else self.length
+        return self.length
+
+    def release(self) -> None:
+        """All of it may go on, what is still to come too."""
+        self.released = True
+        self.certain = self.length
 
 
 @dataclass(slots=True)
@@ -77,15 +104,20 @@ class Leaks:
     found: dict[Key, Recovered] = field(default_factory=dict)
     meant: bool = False
     """Whether a call was begun in the text and cannot be used."""
+    released: bool = False
+    """Whether no call is looked for any more."""
 
     def block(self, key: Key) -> Block:
         """The block of a key."""
-        return self.blocks.setdefault(key, Block())
+        found = self.blocks.get(key)
+        if found is None:
+            found = self.blocks[key] = Block(released=self.released)
+        return found
 
     def resolve(self, finish: Finish | None) -> tuple[Leaked, ...]:
         """The reply has ended: recover what leaked. Returns the calls."""
         for key, block in self.blocks.items():
-            if block.suspect and block.certain < len(block.text):
+            if block.suspect and block.certain < block.length:
                 recovered = self.recover(block.text, self.contracts, finish)
                 if recovered is not None and recovered.calls:
                     self.found[key] = recovered
@@ -95,9 +127,10 @@ class Leaks:
     def release(self, without: bool = False) -> None:
         """All text may go on; `without` leaves out what begins with markup, as its call came in another way."""
         for key, block in self.blocks.items():
-            if without and block.suspect and block.certain < len(block.text):
+            if without and block.suspect and block.certain < block.length:
                 self.found[key] = Recovered(block.text[: block.certain], ())
-            block.certain = len(block.text)
+            block.release()
+        self.released = True
 
     def rest(self, key: Key) -> str | None:
         """What of a block is still to go out in place of its held pieces; None where they go out as they came."""

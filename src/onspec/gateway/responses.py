@@ -27,6 +27,9 @@ from onspec.gateway.wire import (
     Usage,
     Whole,
     at,
+    kind_of,
+    listed,
+    plain,
 )
 
 name = "responses"
@@ -57,6 +60,7 @@ class _Stream:
         self.calls: dict[Key, dict[str, Any]] = {}
         self.response: dict[str, Any] | None = None
         self.last = -1
+        self.number: int | None = None
         self.prose = False
         self.called = False
         self.items = 0
@@ -64,18 +68,18 @@ class _Stream:
 
     def read(self, frame: sse.Frame) -> tuple[Mark, ...]:
         data = frame.data
+        self.number = None
         if data is None:
             return ()
         if frame.name in IDLE or (frame.name == TEXT and not self.prose):
             number = _NUMBER.search(data)
-            self.last = int(number[1]) if number is not None else self.last
+            self._numbered(int(number[1]) if number is not None else None)
             return ()
         event = frame.json()
         if not isinstance(event, dict):
             return ()
-        if isinstance(event.get("sequence_number"), int):
-            self.last = event["sequence_number"]
-        kind, key = event.get("type"), event.get("output_index")
+        self._numbered(event.get("sequence_number"))
+        kind, key = kind_of(event), plain(event.get("output_index"))
         if kind in DELTAS:
             return (
                 (Delta(key, event["delta"], ("delta",)),)
@@ -83,22 +87,23 @@ class _Stream:
                 else ()
             )
         if kind == "response.output_text.delta":
-            place = (key, event.get("content_index"))
+            place = (key, plain(event.get("content_index")))
             return (Prose(place, event["delta"], ("delta",)),) if isinstance(event.get("delta"), str) else ()
         if kind in DONES:
             if key not in self.calls:
                 return ()
             named = ("name",) if isinstance(event.get("name"), str) else None
-            copy = Copy(key, (DONES[str(kind)],), named)
+            copy = Copy(key, (DONES[kind],), named)
             # free text does not show whether it was cut: that stands in the item, which follows
-            return (copy,) if self.calls[key]["type"] == "custom_tool_call" else (End(key), copy)
+            given = _text(event, DONES[kind])
+            return (copy,) if self.calls[key]["type"] == "custom_tool_call" else (End(key, given=given), copy)
         if kind == "response.output_text.done":
-            return (TextCopy((key, event.get("content_index")), ("text",)),)
+            return (TextCopy((key, plain(event.get("content_index"))), ("text",)),)
         if kind == "response.content_part.done" and at(event, ("part", "type")) == "output_text":
-            return (TextCopy((key, event.get("content_index")), ("part", "text")),)
+            return (TextCopy((key, plain(event.get("content_index"))), ("part", "text")),)
         if kind == "response.output_item.added":
             self.items = max(self.items, key + 1 if isinstance(key, int) else 0)
-            self.called = self.called or str(at(event, ("item", "type"))).endswith("_call")
+            self.called = self.called or kind_of(event.get("item")).endswith("_call")
             return self._added(event, key)
         if kind == "response.output_item.done":
             item = event.get("item")
@@ -106,7 +111,8 @@ class _Stream:
                 return _copies(item, key, ("item",))
             cut = item.get("status") == "incomplete"
             whole: tuple[Change, ...] = ((("item", "status"), "completed"),) if cut else ()
-            return End(key, cut), Copy(key, ("item", TEXT_FIELDS[self.calls[key]["type"]]), ("item", "name"), whole)
+            part = TEXT_FIELDS[self.calls[key]["type"]]
+            return End(key, cut, _text(item, part)), Copy(key, ("item", part), ("item", "name"), whole)
         if kind in ("response.created", "response.in_progress", "response.queued"):
             self.response = event.get("response") if isinstance(event.get("response"), dict) else self.response
             return (Begun(),)
@@ -114,27 +120,33 @@ class _Stream:
             return self._terminal(event)
         return (Closed(failed=True),) if kind == "error" else ()
 
+    def _numbered(self, number: Any) -> None:
+        if isinstance(number, int) and number >= 0:
+            self.number = self.last = number
+
     def _added(self, event: dict[str, Any], key: Any) -> tuple[Mark, ...]:
         item = event.get("item")
-        if not isinstance(item, dict) or item.get("type") not in TEXT_FIELDS or not isinstance(item.get("name"), str):
+        if not isinstance(item, dict) or kind_of(item) not in TEXT_FIELDS or not isinstance(item.get("name"), str):
             return ()
         self.calls[key] = item
         custom = item["type"] == "custom_tool_call"
         return (Start(key, item["name"], ("item", "name"), item.get("call_id"), item.get("namespace"), custom),)
 
     def _terminal(self, event: dict[str, Any]) -> tuple[Mark, ...]:
-        marks: list[Mark] = [End(key) for key in self.calls]
-        by_id = {item.get("id") or item.get("call_id"): key for key, item in self.calls.items()}
-        output = at(event, ("response", "output"))
-        for index, item in enumerate(output if isinstance(output, list) else []):
+        marks: list[Mark] = []
+        given: dict[Key, str] = {}
+        by_id = {_id(item): key for key, item in self.calls.items()}
+        for index, item in enumerate(listed(at(event, ("response", "output")))):
             marks += _copies(item, index, ("response", "output", index))
-            if isinstance(item, dict) and item.get("type") in TEXT_FIELDS:
-                key = by_id.get(item.get("id") or item.get("call_id"), index if index in self.calls else None)
+            if kind_of(item) in TEXT_FIELDS:
+                key = by_id.get(_id(item), index if index in self.calls else None)
                 if key is not None:
+                    given[key] = _text(item, TEXT_FIELDS[item["type"]])
                     path = ("response", "output", index)
                     cut = item.get("status") == "incomplete"
                     whole: tuple[Change, ...] = (((*path, "status"), "completed"),) if cut else ()
                     marks.append(Copy(key, (*path, TEXT_FIELDS[item["type"]]), (*path, "name"), whole))
+        marks = [*(End(key, given=given.get(key, "")) for key in self.calls), *marks]
         marks.append(Stopped(finish(event.get("response")), WHOLE, "response.completed"))
         used = at(event, ("response", "usage"))
         if isinstance(used, dict):
@@ -199,13 +211,21 @@ class _Stream:
         )
 
 
+def _id(item: dict[str, Any]) -> Key:
+    return plain(item.get("id") or item.get("call_id"))
+
+
+def _text(holder: dict[str, Any], field: str) -> str:
+    found = holder.get(field)
+    return found if isinstance(found, str) else ""
+
+
 def _copies(item: Any, key: Any, path: Path) -> tuple[Mark, ...]:
     """The texts that a message item repeats."""
-    content = at(item, ("content",))
     return tuple(
         TextCopy((key, index), (*path, "content", index, "text"))
-        for index, part in enumerate(content if isinstance(content, list) else [])
-        if isinstance(part, dict) and part.get("type") == "output_text"
+        for index, part in enumerate(listed(at(item, ("content",))))
+        if kind_of(part) == "output_text"
     )
 
 
@@ -214,7 +234,7 @@ def stream() -> _Stream:
 
 
 def calls(body: Any) -> list[Whole]:
-    output = at(body, ("output",))
+    output = listed(at(body, ("output",)))
     return [
         Whole(
             item["name"],
@@ -226,16 +246,16 @@ def calls(body: Any) -> list[Whole]:
             item["type"] == "custom_tool_call",
             item.get("status") == "incomplete" or ("status" not in item and index == len(output) - 1),
         )
-        for index, item in enumerate(output if isinstance(output, list) else [])
+        for index, item in enumerate(output)
         if isinstance(item, dict)
-        and item.get("type") in TEXT_FIELDS
+        and kind_of(item) in TEXT_FIELDS
         and isinstance(item.get("name"), str)
         and isinstance(item.get(TEXT_FIELDS[item["type"]]), str)
     ]
 
 
 def called(body: Any) -> bool:
-    return any(str(at(item, ("type",))).endswith("_call") for item in at(body, ("output",)) or [])
+    return any(kind_of(item).endswith("_call") for item in listed(at(body, ("output",))))
 
 
 def finish(body: Any) -> Finish:
@@ -290,9 +310,7 @@ def said(frames: list[sse.Frame]) -> tuple[Any, ...]:
 
 
 def said_in(body: Any) -> tuple[Any, ...]:
-    output = at(body, ("output",))
-    items = output if isinstance(output, list) else []
-    return tuple(item for item in items if isinstance(item, dict) and item.get("type") in KEPT)
+    return tuple(item for item in listed(at(body, ("output",))) if kind_of(item) in KEPT)
 
 
 def _history(request: dict[str, Any]) -> list[Any]:
@@ -312,16 +330,15 @@ KEPT = ("reasoning", "message")
 
 
 def whole(body: Any) -> list[Change]:
-    items = [(index, item) for index, item in enumerate(body.get("output") or []) if isinstance(item, dict)]
+    items = [(index, item) for index, item in enumerate(listed(at(body, ("output",)))) if isinstance(item, dict)]
     made: list[Change] = [(("output", index, "status"), "completed") for index, item in items if "status" in item]
     return [*made, (("status",), "completed"), (("incomplete_details",), None)]
 
 
 def texts(body: Any) -> list[tuple[Path, str]]:
-    output = at(body, ("output",))
     return [
         (mark.path, text)
-        for index, item in enumerate(output if isinstance(output, list) else [])
+        for index, item in enumerate(listed(at(body, ("output",))))
         for mark in _copies(item, index, ("output", index))
         if isinstance(mark, TextCopy) and isinstance(text := at(body, mark.path), str)
     ]
@@ -338,9 +355,7 @@ def with_calls(body: Any, texts: dict[Path, str], calls: list[tuple[str, str, st
 
 
 def before_in(body: Any, call: Whole) -> tuple[Any, ...]:
-    output = at(body, ("output",))
-    kept = output[: int(call.path[1])] if isinstance(output, list) else []
-    return tuple(item for item in kept if isinstance(item, dict) and item.get("type") in KEPT)
+    return tuple(item for item in listed(at(body, ("output",)))[: int(call.path[1])] if kind_of(item) in KEPT)
 
 
 def before(frames: list[sse.Frame], key: Key) -> tuple[Any, ...]:
@@ -351,6 +366,6 @@ def before(frames: list[sse.Frame], key: Key) -> tuple[Any, ...]:
         event = frame.json()
         if isinstance(event, dict) and event.get("type") == "response.output_item.done":
             item = event.get("item")
-            if isinstance(item, dict) and item.get("type") in KEPT:
+            if kind_of(item) in KEPT:
                 kept.append(item)
     return tuple(kept)

@@ -52,6 +52,8 @@ class Live:
     frames_before: int
     sent: int = 0
     fed: int = 0
+    given: str = ""
+    """The arguments where the wire told them all at once; they count where no piece of them came."""
     begun: bool = False
     """Whether its first event has gone on."""
     ended: bool = False
@@ -60,6 +62,8 @@ class Live:
     """Whether its end has gone on."""
     incomplete: bool = False
     """Whether the wire says of this very call that it was cut."""
+    last: bool = False
+    """Whether it was the last one when the reply stopped."""
     asked: bool = False
     verdict: Verdict | None = None
     tail: str | None = None
@@ -82,7 +86,8 @@ class _Held:
     frame: sse.Frame
     marks: tuple[Mark, ...]
     number: int | None = None
-    ends: list[tuple[Live, int]] = field(default_factory=list)
+    ends: list[tuple[Live, int] | None] = field(default_factory=list)
+    """Of each piece of a call, the call and how far it reaches; None where the call is left alone."""
     prose: list[tuple[Key, int]] = field(default_factory=list)
 
 
@@ -153,10 +158,10 @@ class Rewriter:
         if self.ended:
             return b""
         marks = self.wire.read(frame)
-        number = getattr(self.wire, "last", None)
+        number: int | None = getattr(self.wire, "number", None)
         if self._retry:
             self.history.append(frame)
-        if not marks and not self._queue:
+        if not marks and not self._queue and (number is None or number > self._numbered):
             self._numbered = number if number is not None else self._numbered
             return frame.raw
         held = _Held(frame, marks, number)
@@ -211,7 +216,10 @@ class Rewriter:
         out = b""
         for live in self._calls.values():
             if live.begun and not live.over and (live.tail is None or not live.tail_sent):
-                rest = spoiled(live.match.tool, live.stream, live.sent)
+                if live.sent > live.stream.certain:  # it is decided, and part of what was held has gone on as it came
+                    rest: str | None = live.stream.text[live.sent :]
+                else:
+                    rest = spoiled(live.match.tool, live.stream, live.sent)
                 out += self._inserted(live, rest) if rest else b""
         if getattr(self.wire, "last", None) is not None:
             self.wire.last = max(self._numbered, -1)  # type: ignore[attr-defined]
@@ -248,12 +256,14 @@ class Rewriter:
     def _take(self, mark: Mark, held: _Held) -> None:
         self._known = True
         if isinstance(mark, Start):
-            match = None if mark.key in self._calls else self._contracts.find(mark.name, mark.namespace)
+            known = self._calls.get(mark.key)
+            match = self._contracts.find(mark.name, mark.namespace) if known is None or known.over else None
             if match is not None:
                 tool = match.tool or _NO_TOOL
                 early = self._policy(tool) if self._policy is not None and not self._retry else None
                 stream = ArgumentStream(tool, self._holds(match), early)
-                self._calls[mark.key] = Live(mark.key, mark, match, stream, len(self.history))
+                self._calls.pop(mark.key, None)
+                self._calls[mark.key] = Live(mark.key, mark, match, stream, len(self.history), given=mark.given)
         elif isinstance(mark, Prose):
             if self._leaks is not None:
                 held.prose.append((mark.key, self._leaks.block(mark.key).feed(mark.text)))
@@ -262,28 +272,47 @@ class Rewriter:
             if live is not None:
                 live.stream.feed(mark.text)
                 live.fed += len(mark.text)
-                held.ends.append((live, live.fed))
+            held.ends.append((live, live.fed) if live is not None else None)
         elif isinstance(mark, End):
             live = self._calls.get(mark.key)
             if live is not None:
                 live.ended = True
                 live.incomplete = mark.incomplete
+                live.given = mark.given or live.given
+                self._whole(live)
                 if not self._waits(live):
                     self._end(live)
         elif isinstance(mark, Stopped):
             self._stopped = mark.reason
-            for live in self._calls.values():
+            for live in self._stopping(mark):
+                live.ended = live.ended or mark.keys is not None
+                self._whole(live)
                 self._end(live)
             self._look_for_leaks()
         elif isinstance(mark, Usage):
             self.usage = {**self.usage, **mark.found}
         elif isinstance(mark, Closed):
             self._closed = True
+            if self._leaks is not None and not self.missing:
+                self._leaks.release()  # a reply that says no reason for its end, or breaks off, goes on as it came
             for live in self._calls.values():
                 if not mark.failed:
                     self._end(live)
                 elif live.verdict is None and live not in self.waiting:
                     self._decide(live, cut_short(live.match, live.stream.text))
+
+    def _stopping(self, mark: Stopped) -> list[Live]:
+        """The calls that end with this stop."""
+        keys = self._calls.keys() if mark.keys is None else mark.keys
+        found = [self._calls[key] for key in keys if key in self._calls]
+        if found:
+            found[-1].last = True
+        return found
+
+    def _whole(self, live: Live) -> None:
+        """The arguments that the wire told all at once, where it sent them in no other way."""
+        if live.given and live.verdict is None and not live.stream.text.strip():
+            live.stream.feed(live.given)
 
     def _look_for_leaks(self) -> None:
         if self._leaks is not None and not self._leaked:
@@ -361,7 +390,7 @@ class Rewriter:
             return False
         if live.incomplete or self._stopped != "length":
             return live.incomplete
-        return not live.ended or (not self._api.ends_calls and next(reversed(self._calls.values())) is live)
+        return not live.ended or (not self._api.ends_calls and live.last)
 
     def _waits(self, live: Live) -> bool:
         """Whether only the reason for the stop tells what the call is: its text is no JSON, and cut or careless."""
@@ -379,18 +408,20 @@ class Rewriter:
     # Emission
 
     def _flush(self) -> bytes:
-        out = b""
+        out: list[bytes] = []
         while self._queue and not self.ended:
             if self.failed is not None:
-                return out + self.fail(self.failed)
-            if not self._ready(self._queue[0]):
+                out.append(self.fail(self.failed))
+            elif self._ready(self._queue[0]):
+                out.append(self._emit(self._queue.popleft()))
+            else:
                 break
-            out += self._emit(self._queue.popleft())
-        return out
+        return b"".join(out)
 
     def _ready(self, held: _Held) -> bool:
-        if any(live.verdict is None and live.stream.certain < end for live, end in held.ends):
-            return False
+        for piece in held.ends:
+            if piece is not None and piece[0].verdict is None and piece[0].stream.certain < piece[1]:
+                return False
         if self._leaks is not None and any(self._leaks.block(key).certain < end for key, end in held.prose):
             return False
         for mark in held.marks:
@@ -418,20 +449,11 @@ class Rewriter:
                     live.begun = True
                 if live is not None and live.name != mark.name:
                     edits.append((mark.path, live.name))
-            elif isinstance(mark, Delta) and mark.key in self._calls:
-                live, end = next(ends)
-                if live.tail is None:
-                    if live.verdict is None and live.stream.changed(live.sent, end):
-                        piece = live.stream.piece(live.sent, end)
-                        drop += not piece
-                        edits.append((mark.path, piece))
-                    live.sent = end
-                elif not live.tail_sent:
-                    live.tail_sent = True
-                    edits.append((mark.path, live.tail))
-                else:
-                    drop += 1
-                    edits.append((mark.path, ""))
+            elif isinstance(mark, Delta):
+                written = self._written(next(ends))
+                if written is not None:
+                    drop += mark.alone and not written
+                    edits.append((mark.path, written))
             elif isinstance(mark, End | Stopped | Closed):
                 out += self._rest(mark)
                 if isinstance(mark, Stopped):
@@ -457,6 +479,19 @@ class Rewriter:
             edits += [(mark.path, self._summed(mark)) for mark in held.marks if isinstance(mark, Usage)]
         return out + _renamed(self._numbers(held, edits), name)
 
+    def _written(self, piece: tuple[Live, int] | None) -> str | None:
+        """What goes out in place of a piece of a call; None where it goes as it came."""
+        if piece is None:
+            return None
+        live, end = piece
+        if live.tail is not None:
+            rest = "" if live.tail_sent else live.tail
+            live.tail_sent = True  # the first held piece carries what is left of the call
+            return rest
+        sent, live.sent = live.sent, end
+        changed = live.verdict is None and live.stream.changed(sent, end)
+        return live.stream.piece(sent, end) if changed else None
+
     def _said(self, key: Key, end: int) -> str | None:
         """What goes out in place of a piece of text; None where it goes as it came."""
         assert self._leaks is not None
@@ -471,16 +506,16 @@ class Rewriter:
 
     def _added(self) -> bytes:
         """The calls that stood in the text, as calls."""
-        out = b""
+        out: list[bytes] = []
         for leaked in self._leaked:
             last = getattr(self.wire, "last", None)
             if last is not None:
                 self.wire.last = self._numbered + 1  # type: ignore[attr-defined]
-            out += self.wire.call(leaked.made, leaked.name, leaked.arguments)
+            out.append(self.wire.call(leaked.made, leaked.name, leaked.arguments))
             if last is not None:
                 self._numbered = self.wire.last  # type: ignore[attr-defined]
                 self.wire.last = last  # type: ignore[attr-defined]
-        return out
+        return b"".join(out)
 
     def _with_items(self, frame: sse.Frame, edits: list[Edit]) -> list[Edit]:
         """The last frame's changes, with the added calls among what it repeats."""
@@ -493,21 +528,24 @@ class Rewriter:
 
     def _rest(self, mark: End | Stopped | Closed) -> bytes:
         """What a decided call still has to say before its end goes on."""
-        out = b""
-        lives = [self._calls[mark.key]] if isinstance(mark, End) and mark.key in self._calls else []
-        for live in lives if isinstance(mark, End) else self._calls.values():
+        out: list[bytes] = []
+        if isinstance(mark, End):
+            lives = [self._calls[mark.key]] if mark.key in self._calls else []
+        else:
+            lives = self._stopping(mark) if isinstance(mark, Stopped) else list(self._calls.values())
+        for live in lives:
             verdict = live.verdict
             if live.tail and not live.tail_sent:
                 live.tail_sent = True
-                out += self._inserted(live, live.tail)
+                out.append(self._inserted(live, live.tail))
             live.over = True
             if isinstance(mark, Stopped) and not live.ended and live.tail is not None:
                 live.ended = True
-                out += self.wire.call_end(live.key)
+                out.append(self.wire.call_end(live.key))
             if verdict is not None and verdict.status == "refused" and not live.asked:
                 live.asked = True
-                out += sse.comment(f"onspec refused {live.name}: {reason(verdict)}")
-        return out
+                out.append(sse.comment(f"onspec refused {live.name}: {reason(verdict)}"))
+        return b"".join(out)
 
     def _inserted(self, live: Live, text: str) -> bytes:
         if getattr(self.wire, "last", None) is not None:
@@ -533,7 +571,7 @@ class Rewriter:
 
     def _numbers(self, held: _Held, edits: list[Edit]) -> bytes:
         frame = held.frame
-        if held.number is not None and held.number >= 0:
+        if held.number is not None:
             number = max(held.number, self._numbered + 1)
             if number != held.number:
                 edits.append((("sequence_number",), number))

@@ -14,10 +14,17 @@ from onspec.gateway.app import Gateway
 
 try:
     import uvicorn
+    from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 except ImportError as error:
     raise MissingExtra("uvicorn", "gateway") from error
 
 BACKLOG = 4096
+MAX_HEAD = 64 * 1024
+_TOO_LARGE = (
+    b"HTTP/1.1 431 Request Header Fields Too Large\r\n"
+    b"content-type: application/json\r\ncontent-length: 69\r\nconnection: close\r\n\r\n"
+    b'{"error": {"message": "onspec: the head of the request is too long"}}'
+)
 GRACE_SECONDS = 2
 """After the drain, how long the last bytes of stopped replies may take."""
 
@@ -38,6 +45,32 @@ class _Quiet(logging.Filter):
         return "without completing response" not in record.getMessage()
 
 
+class _Client(HttpToolsProtocol):
+    """A client's connection. One whose head does not end is answered and closed, before it fills the memory."""
+
+    _head = 0
+    _heading = True
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if not self._heading or self.transport.is_closing():
+            return
+        self._head += len(data)
+        limit = self.config.h11_max_incomplete_event_size or MAX_HEAD
+        if self._head > limit:
+            if self.cycle is None or self.cycle.response_complete:
+                self.transport.write(_TOO_LARGE)
+            self.transport.close()
+
+    def on_message_begin(self) -> None:
+        self._head, self._heading = 0, True
+        super().on_message_begin()
+
+    def on_headers_complete(self) -> None:
+        self._heading = False
+        super().on_headers_complete()
+
+
 class Server(uvicorn.Server):
     """A server for one gateway: after a signal it takes no more clients, lets replies end, then ends them itself."""
 
@@ -55,6 +88,7 @@ class Server(uvicorn.Server):
                 proxy_headers=False,
                 ws="none",
                 lifespan="on",
+                http=_Client,
                 backlog=BACKLOG,
                 timeout_keep_alive=75,
                 timeout_graceful_shutdown=int(config.drain_seconds) + GRACE_SECONDS,

@@ -81,8 +81,7 @@ class Answer:
         try:
             decoder = Decoder(coding)
             async for chunk in self.raw():
-                data = decoder.feed(chunk)
-                if data:
+                for data in decoder.feed(chunk):
                     yield data
             decoder.close()
         except Undecodable as error:

@@ -25,7 +25,10 @@ class Begun:
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """A call begins. `custom` calls carry free text instead of JSON."""
+    """A call begins. `custom` calls carry free text instead of JSON.
+
+    `given` are the arguments where they stand in this very frame, and no piece of them may follow.
+    """
 
     key: Key
     name: str
@@ -33,15 +36,17 @@ class Start:
     call_id: str | None = None
     namespace: str | None = None
     custom: bool = False
+    given: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Delta:
-    """A piece of a call's arguments stands at `path` of the frame."""
+    """A piece of a call's arguments stands at `path` of the frame; `alone` where the frame holds nothing else."""
 
     key: Key
     text: str
     path: Path
+    alone: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,10 +64,14 @@ class Copy:
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """A call's arguments end here; `incomplete` where the wire says that they were cut."""
+    """A call's arguments end here; `incomplete` where the wire says that they were cut.
+
+    `given` are the whole arguments where the frame tells them; they count where no piece of them came.
+    """
 
     key: Key
     incomplete: bool = False
+    given: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +93,7 @@ class TextCopy:
 
 @dataclass(frozen=True, slots=True)
 class Stopped:
-    """The reply says why it ended; all its calls have ended.
+    """The reply says why it ended; all its calls have ended, or those of `keys` where several replies come at once.
 
     `whole` are the changes that make it a reply that ended with its calls, `name` the event's name then.
     """
@@ -92,6 +101,7 @@ class Stopped:
     reason: Finish
     whole: tuple[Change, ...] = ()
     name: str | None = None
+    keys: tuple[Key, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +133,7 @@ class Whole:
         name_path: Where the name stands.
         last: Whether nothing stands behind it, or the wire says that it is incomplete: where the reply was cut, it was
             cut here.
+        finish: Why the reply that holds it ended, where a body holds several.
     """
 
     name: str
@@ -133,10 +144,13 @@ class Whole:
     namespace: str | None = None
     custom: bool = False
     last: bool = False
+    finish: Finish | None = None
 
 
 class Stream(Protocol):
     """Reads one streamed reply of one API. Has the state that the wire's own order needs, and no more.
+
+    What a frame says in another form than the API's is not read, and never raises.
 
     `prose` says whether pieces of visible text are asked for; otherwise they need not be read. `called` says whether
     any call has begun, of whatever kind.
@@ -256,6 +270,22 @@ def at(value: Any, path: Path) -> Any:
         else:
             return None
     return value
+
+
+def plain(value: Any) -> Key:
+    """What a wire tells its calls apart by, as a key; anything but a number or a name by its text."""
+    return value if value is None or isinstance(value, str | int) else json.dumps(value)
+
+
+def listed(value: Any) -> list[Any]:
+    """A list as it is, and nothing for anything else."""
+    return value if isinstance(value, list) else []
+
+
+def kind_of(value: Any) -> str:
+    """The type that an event, a block or an item says it is of, or ""."""
+    found = at(value, ("type",))
+    return found if isinstance(found, str) else ""
 
 
 def replayable(raw: str) -> Any:

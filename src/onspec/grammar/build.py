@@ -11,7 +11,7 @@ import orjson
 
 from onspec.contract.tool import Tool
 from onspec.dialects.form import Form
-from onspec.errors import InputError, SchemaError
+from onspec.errors import InputError, LimitError, SchemaError
 from onspec.grammar import lexemes
 from onspec.grammar.block import Block, until
 from onspec.grammar.exact import Inexact, Options
@@ -103,7 +103,10 @@ def build(
     found = _cache.get(key)
     if found is None:
         wanted: Wanted = "required" if named else choice  # type: ignore[assignment]  # checked above
-        found = _cache[key] = _Turn(form, options, specials).build(chosen, wanted, parallel, thinking)
+        try:
+            found = _cache[key] = _Turn(form, options, specials).build(chosen, wanted, parallel, thinking)
+        except RecursionError:
+            raise LimitError("a tool's schema is nested too deeply for a grammar") from None
         while len(_cache) > CACHED:
             _cache.popitem(last=False)
     else:

@@ -29,7 +29,10 @@ _REPEATS = (1, 8, 10_000)
 _NUMBERED = re.compile(rb"\xff\[(\d+)\]")
 
 _FIRST = b'"0}]\\u:,x'
-_BYTES = tuple(bytes([code]) for code in dict.fromkeys(_FIRST + bytes(range(0x21, 0x7F)) + bytes(range(0x80, 0xC0))))
+_BYTES = tuple(
+    bytes([code])
+    for code in dict.fromkeys(_FIRST + bytes(range(0x21, 0x7F)) + bytes(range(0x80, 0xC0)) + bytes(range(0xC2, 0xF5)))
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,6 +192,9 @@ class _Search:
         # A half-written key is best ended as the declared key it begins.
         found = [(part, True) for part in dict.fromkeys(rest) if part][:1000]
         ways = found + ways if here.in_key else ways + found
+        if here.in_key:  # A key that must fit a pattern may do so with an example's rest, or with all of it.
+            words = [text.encode() for text in texts]
+            ways += [(text[start:], True) for text in words for start in (len(word), 1) if len(text) > start + 1][:1000]
         return ways + [(byte, True) for byte in _BYTES]
 
     def _members(self, top: Open, key: str | None) -> list[tuple[str, str]]:

@@ -5,11 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
-from urllib.parse import unquote
-
-import orjson
 
 from onspec.errors import SchemaError
+from onspec.grammar.places import Places
+from onspec.grammar.unevaluated import APPLICATORS, Evaluated
 
 ANNOTATIONS = frozenset(
     {"$schema", "$id", "id", "$comment", "$defs", "definitions", "$anchor", "$dynamicAnchor", "$vocabulary"}
@@ -23,8 +22,22 @@ TYPES = ("object", "array", "string", "number", "boolean", "null")
 Conj = tuple[Any, ...]
 """Schemas that all hold at one place."""
 
-_REMOTE = "is outside the schema; a remote $ref is never fetched"
-_OLD_DRAFT = re.compile(r"draft-0[3467]")
+_DRAFT = re.compile(r"draft-0([467])|draft/(2019)-09")
+_NEWEST = 2020
+_SINCE = {
+    **dict.fromkeys(("const", "contains", "propertyNames"), 6),
+    **dict.fromkeys(("if", "then", "else"), 7),
+    **dict.fromkeys(("dependentRequired", "dependentSchemas", "minContains", "maxContains"), 2019),
+    **dict.fromkeys(("unevaluatedProperties", "unevaluatedItems"), 2019),
+    "prefixItems": 2020,
+}
+"""Keywords, each with the draft that brought it: an older one passes over them."""
+
+_MOST_PAIRED = 64
+"""Arms of a `oneOf` that are compared with one another."""
+
+_DEEPEST = 12
+"""Levels of `oneOf` inside `oneOf` that are looked into to tell arms apart."""
 
 
 class Document:
@@ -39,11 +52,16 @@ class Document:
         self.schema = schema
         self._note = note
         self._keep: list[Any] = [schema]
-        self._anchors: dict[str, Any] | None = None
         self._plain: dict[int, dict[str, Any]] = {}
+        self._closed: dict[int, dict[str, Any]] = {}
         draft = schema.get("$schema", "") if isinstance(schema, Mapping) else ""
+        found = _DRAFT.search(draft if isinstance(draft, str) else "")
+        self.draft = int(found[1] or found[2]) if found else _NEWEST
         # Up to draft 7, a `$ref` hides its siblings.
-        self._siblings = not _OLD_DRAFT.search(draft if isinstance(draft, str) else "")
+        self._siblings = self.draft > 7
+        self._places = Places(schema)
+        self._told_apart: dict[tuple[int, ...], bool] = {}
+        self._deep = 0
 
     def made(self, schema: dict[str, Any]) -> dict[str, Any]:
         """Keep a schema that was made up alive, so that its identity stays its own."""
@@ -67,10 +85,11 @@ class Document:
             seen.add(id(part))
             reference = part.get("$ref", part.get("$dynamicRef", part.get("$recursiveRef")))
             if isinstance(reference, str):
-                todo.append(self._resolve(reference))
+                todo.append(self._places.find(reference, part))
                 if not self._siblings:
                     continue
-            plain = dict(part)
+            plain = self._read(part)
+            todo += self._unevaluated(part, plain)
             for combined in plain.pop("allOf", ()):
                 todo.append(combined)
             for keyword in ("anyOf", "oneOf"):
@@ -117,6 +136,7 @@ class Document:
         if set(meaning) == {"type"} and isinstance(meaning["type"], str | list):
             gone = {meaning["type"]} if isinstance(meaning["type"], str) else set(meaning["type"])
             if "integer" not in gone:
+                gone |= {"integer"} if "number" in gone else set()
                 del plain["not"]
                 plain["type"] = [kind for kind in _types_of(plain) if kind not in gone]
                 return True
@@ -124,53 +144,53 @@ class Document:
         del plain["not"]
         return True
 
-    def _resolve(self, reference: str) -> Any:
-        base = ""
-        if isinstance(self.schema, Mapping):
-            base = str(self.schema.get("$id", self.schema.get("id", "")))
-        if base and reference.startswith(base.rstrip("#")):
-            reference = reference[len(base.rstrip("#")) :] or "#"
-        if reference in ("#", ""):
-            return self.schema
-        if not reference.startswith("#"):
-            found = self._anchored().get(reference)
-            if found is None:
-                raise SchemaError(f"$ref {reference!r} {_REMOTE}")
-            return found
-        if not reference.startswith("#/"):
-            found = self._anchored().get(reference)
-            if found is None:
-                raise SchemaError(f"$ref {reference!r} names no anchor of the schema")
-            return found
-        here: Any = self.schema
-        for raw in reference[2:].split("/"):
-            step = unquote(raw).replace("~1", "/").replace("~0", "~")
-            try:
-                here = here[int(step)] if isinstance(here, list) else here[step]
-            except (KeyError, IndexError, ValueError, TypeError):
-                raise SchemaError(f"$ref {reference!r} points at nothing in the schema") from None
-        return here
+    def _read(self, part: Mapping[str, Any]) -> dict[str, Any]:
+        """The keywords of `part` that its draft knows."""
+        if self.draft == _NEWEST:
+            return dict(part)
+        return {word: value for word, value in part.items() if _SINCE.get(word, 0) <= self.draft}
 
-    def _anchored(self) -> dict[str, Any]:
-        if self._anchors is None:
-            self._anchors = {}
-            todo: list[Any] = [self.schema]
-            while todo:
-                here = todo.pop()
-                if isinstance(here, Mapping):
-                    for word in ("$anchor", "$dynamicAnchor"):
-                        if isinstance(here.get(word), str):
-                            self._anchors.setdefault(f"#{here[word]}", here)
-                    for word in ("$id", "id"):
-                        if isinstance(here.get(word), str):
-                            self._anchors.setdefault(here[word], here)
-                    todo += here.values()
-                elif isinstance(here, list):
-                    todo += here
-        return self._anchors
+    def _unevaluated(self, part: Mapping[str, Any], plain: dict[str, Any]) -> list[dict[str, Any]]:
+        """Say `unevaluatedProperties` and `unevaluatedItems` by other keywords; what that takes beside `plain`."""
+        out = []
+        if "unevaluatedProperties" in plain and ("additionalProperties" in plain or APPLICATORS & plain.keys()):
+            rest = plain.pop("unevaluatedProperties")
+            seen = Evaluated(self._places)
+            seen.add(part, top=True)
+            if not seen.sure:
+                self._note("unevaluatedProperties")
+            if not seen.everything and rest is not True:
+                known = self._closed.get(id(part))
+                if known is None:
+                    known = self._closed[id(part)] = self.made(
+                        {
+                            "properties": dict.fromkeys(seen.names, True),
+                            "patternProperties": dict.fromkeys(seen.patterns, True),
+                            "additionalProperties": rest,
+                        }
+                    )
+                out.append(known)
+        if "unevaluatedItems" in plain and (
+            APPLICATORS & plain.keys() or "contains" in plain or isinstance(plain.get("items"), dict | bool)
+        ):
+            if not isinstance(plain.get("items"), dict | bool) and plain["unevaluatedItems"] is not True:
+                self._note("unevaluatedItems")
+            del plain["unevaluatedItems"]
+        return out
 
     def _apart(self, alternatives: Iterable[Any]) -> bool:
         """Whether no value can fit two of the alternatives, so that `oneOf` means `anyOf`."""
+        alternatives = list(alternatives)
+        key = tuple(map(id, alternatives))
+        found = self._told_apart.get(key)
+        if found is None and self._deep < _DEEPEST:
+            self._told_apart[key] = False  # Where arms lead back to themselves, nothing is certain.
+            self._deep += 1
+            found = self._told_apart[key] = self._all_apart(alternatives)
+            self._deep -= 1
+        return bool(found)
+
+    def _all_apart(self, alternatives: list[Any]) -> bool:
         known = []
         for alternative in alternatives:
             flat, choices = self.flatten((alternative,))
@@ -179,16 +199,24 @@ class Document:
             if choices:
                 return False
             known.append(flat)
-        return all(self._differ(one, other) for i, one in enumerate(known) for other in known[:i])
+        if len(known) <= _MOST_PAIRED:
+            return all(self._differ(one, other) for i, one in enumerate(known) for other in known[:i])
+        if _sets_apart([constants_of(flat) for flat in known]):
+            return True
+        if any(kinds_of(flat) != {"object"} for flat in known):
+            return False
+        required = [{key for part in flat for key in part.get("required", ())} for flat in known]
+        return any(
+            _sets_apart(
+                [constants_of(part["properties"][key] for part in flat if _declares(part, key)) for flat in known]
+            )
+            for key in set.intersection(*required)
+        )
 
     def _differ(self, one: list[dict[str, Any]], other: list[dict[str, Any]]) -> bool:
-        kinds, others = kinds_of(one), kinds_of(other)
-        common = kinds & others
-        if not common:
+        common = _common(one, other)
+        if not common or _constants_apart(one, other):
             return True
-        values, more = constants_of(one), constants_of(other)
-        if values is not None and more is not None:
-            return not {orjson.dumps(v) for v in values} & {orjson.dumps(v) for v in more}
         if common != {"object"}:
             return False
         required = {key for part in one for key in part.get("required", ())}
@@ -201,10 +229,35 @@ class Document:
                 flat_yours, any_yours = self.flatten(tuple(yours))
                 if flat_mine is None or flat_yours is None:
                     return True
-                scalars = kinds_of(flat_mine) & kinds_of(flat_yours)
-                if not any_mine and not any_yours and (not scalars or _constants_apart(flat_mine, flat_yours)):
+                if any_mine or any_yours:
+                    continue
+                if not _common(flat_mine, flat_yours) or _constants_apart(flat_mine, flat_yours):
                     return True
         return _closed_against(one, required_other) or _closed_against(other, required)
+
+
+def _common(one: list[dict[str, Any]], other: list[dict[str, Any]]) -> set[str]:
+    """Types that both allow."""
+    kinds, others = kinds_of(one), kinds_of(other)
+    for own in (kinds, others):
+        if "number" in own:
+            own.add("integer")
+    return kinds & others
+
+
+def _declares(part: Mapping[str, Any], key: str) -> bool:
+    return isinstance(part.get("properties", {}).get(key), dict)
+
+
+def _sets_apart(lists: list[list[Any] | None]) -> bool:
+    """Whether all are lists of constants, and no constant stands in two of them."""
+    seen: set[Any] = set()
+    for values in lists:
+        own = None if values is None else {same(value) for value in values}
+        if own is None or own & seen:
+            return False
+        seen |= own
+    return True
 
 
 def _only_object(schema: Mapping[str, Any]) -> bool:
@@ -256,16 +309,25 @@ def constants_of(flat: Iterable[Mapping[str, Any]]) -> list[Any] | None:
             if values is None:
                 values = list(own)
             else:
-                allowed = {orjson.dumps(value, option=orjson.OPT_SORT_KEYS) for value in own}
-                values = [v for v in values if orjson.dumps(v, option=orjson.OPT_SORT_KEYS) in allowed]
+                allowed = {same(value) for value in own}
+                values = [value for value in values if same(value) in allowed]
     return values
+
+
+def same(value: Any) -> Any:
+    """What two values have in common exactly if JSON Schema takes them for one: 1 is 1.0, and neither is true."""
+    if isinstance(value, dict):
+        return "object", frozenset((key, same(part)) for key, part in value.items())
+    if isinstance(value, list):
+        return "array", tuple(map(same, value))
+    return isinstance(value, bool), value
 
 
 def _constants_apart(one: list[dict[str, Any]], other: list[dict[str, Any]]) -> bool:
     values, more = constants_of(one), constants_of(other)
     if values is None or more is None:
         return False
-    return not {orjson.dumps(v) for v in values} & {orjson.dumps(v) for v in more}
+    return not {same(value) for value in values} & {same(value) for value in more}
 
 
 def _closed_against(flat: list[dict[str, Any]], keys: set[str]) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -10,7 +10,7 @@ import orjson
 
 from onspec.contract.schema import Schema
 from onspec.errors import LimitError, SchemaError
-from onspec.grammar import lexemes, patterns
+from onspec.grammar import lexemes, numbers, patterns
 from onspec.grammar.conjunction import ANNOTATIONS, TYPES, Conj, Document, constants_of, kind_of, kinds_of
 from onspec.grammar.formats import pattern_of
 from onspec.grammar.notation import JSON, Notation
@@ -42,7 +42,6 @@ LEFT_TO_JUDGE = frozenset(
         "then",
         "else",
         "dependentSchemas",
-        "unevaluatedItems",
     }
 )
 """Keywords that no grammar here follows; the values they refuse are left to `check`."""
@@ -257,7 +256,7 @@ class SchemaRules:
         ):
             return None
         if kind == "integer":
-            self.note("integer with an exponent", "less")
+            self._note_integer()
         if kind == "string":
             return self._marked(*self._scalars[kind])
         return self._rules.expression(*self._scalars[kind]) if kind in self._scalars else None
@@ -353,6 +352,7 @@ class SchemaRules:
             if value is None or isinstance(value, bool):
                 words.append(known.words(value))
             elif isinstance(value, int | float) and _sound(value):
+                self.note("number in enum or const (spellings with an exponent)", "less")
                 words.append(_number_word(value))
         plain = [self._plain(value) for value in values if not isinstance(value, dict | list) and _sound(value)]
         for word in plain:
@@ -386,7 +386,7 @@ class SchemaRules:
         """Those of `values` that fit all schemas of `flat`."""
         keywords = {key for part in flat for key in part} - ANNOTATIONS
         if keywords and keywords <= {"const", "enum"} and len(flat) == 1:
-            return values if constants_of(flat) == values else [v for v in values if v in (constants_of(flat) or [])]
+            return values
         if keywords <= {"const", "enum", "type"} and len(flat) == 1:
             kinds = kinds_of(flat)
             return [value for value in values if kind_of(value) & kinds]
@@ -414,6 +414,8 @@ class SchemaRules:
             try:
                 terms.append(self._notation.matching(pattern))
                 example = patterns.shortest(pattern)
+                if high is not None and len(example) > high:
+                    return None
                 fits = len(terms) == 1 and low <= len(example) and (high is None or len(example) <= high)
                 shortest = self._notation.limited_example(example) if fits else None
             except patterns.Unsupported:
@@ -443,33 +445,46 @@ class SchemaRules:
             self.note("format")
         return known
 
+    def _note_integer(self) -> None:
+        self.note("integer with an exponent", "less")
+        if self._document.draft == 4:  # Where 1.0 is none.
+            self.note("integer written as 1.0")
+
     def _number(self, flat: list[dict[str, Any]], integer: bool) -> Ref | None:
-        bounds = _bounds(flat)
+        bounds = numbers.bounds_of(flat)
         if bounds is None:
             self.note("number (unreadable bounds)")
             bounds = {}
+        integer |= bounds.get("multipleOf") == 1
+        if integer and "multipleOf" in bounds and numbers.every_whole(bounds):
+            del bounds["multipleOf"]
+        example: str | None = None
+        stepped: dict[str, Any] = {}
+        if "multipleOf" in bounds:
+            found = numbers.multiples(bounds, integer)
+            if found is None:
+                return None
+            stepped, example = found
+            if not numbers.can_be_stepped(bounds):
+                self.note("multipleOf (large)")
+                del bounds["multipleOf"]
         if integer:
-            self.note("integer with an exponent", "less")
+            self._note_integer()
         if not bounds:
             return self._rules.expression(*self._scalars["integer" if integer else "number"])
+        if numbers.far(bounds):
+            self.note("number (very large or small bounds)")
         if integer and "multipleOf" not in bounds:
-            low, high = _whole_bounds(bounds)
+            low, high = numbers.whole_bounds(bounds)
             regex = lexemes.integer_between(low, high)
-            return None if regex is None else self._rules.terminal(regex, str(_nearest_zero(low, high)))
-        self.note("bounded number (some spellings with an exponent)", "less")
-        low_value = bounds.get("minimum", bounds.get("exclusiveMinimum"))
-        high_value = bounds.get("maximum", bounds.get("exclusiveMaximum"))
-        if low_value is not None and high_value is not None and low_value > high_value:
-            return None
-        leaf = {"type": "integer" if integer else "number", **bounds, "x-guidance": {"whitespace_flexible": False}}
-        judge = Schema({k: v for k, v in leaf.items() if k != "x-guidance"}).judge
-        tries = [0, *(bounds[k] for k in bounds), *(bounds[k] + d for k in bounds for d in (0.5, -0.5, 1, -1))]
-        example = next((repr(value) for value in tries if judge.is_valid(value)), None)
-        plain = self._rules.add(Source(f"%json {orjson.dumps(leaf).decode()}", example))
-        if integer or "multipleOf" in bounds:
-            return plain
-        small = _scientific(low_value, high_value)
-        return self._rules.add(Choice((plain, self._rules.terminal(small)))) if small else plain
+            nearest = example or str(numbers.nearest_zero(low, high))
+            return None if regex is None else self._rules.terminal(regex, nearest)
+        self.note("bounded number (some spellings)", "less")
+        if "multipleOf" not in bounds:
+            span = numbers.between(bounds)
+            return None if span is None else self._rules.terminal(span[0], example or span[1])
+        leaf = {"type": "integer" if integer else "number", **stepped, "x-guidance": {"whitespace_flexible": False}}
+        return self._rules.add(Source(f"%json {orjson.dumps(leaf).decode()}", example))
 
     def _array(self, flat: list[dict[str, Any]]) -> Ref:
         low = max((int(part.get("minItems", 0)) for part in flat), default=0)
@@ -658,8 +673,10 @@ class SchemaRules:
         if schema is True or schema == {}:
             return []
         flat, choices = self._document.flatten((schema,))
-        if flat is None:
+        if flat is None or "string" not in kinds_of(flat):
             return ['/"/ & /x/']
+        if any(LEFT_TO_JUDGE & part.keys() for part in flat):
+            self.note("propertyNames")
         if choices or constants_of(flat) is not None:
             values = constants_of(flat)
             if not choices and values is not None:
@@ -676,65 +693,6 @@ class SchemaRules:
                 except patterns.Unsupported:
                     self.note("propertyNames")
         return terms
-
-
-def _bounds(flat: Iterable[Mapping[str, Any]]) -> dict[str, Any] | None:
-    """The tightest bounds, as 2020-12 writes them; None where they cannot be combined."""
-    out: dict[str, Any] = {}
-    for part in flat:
-        own = {
-            k: part[k]
-            for k in ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf")
-            if k in part
-        }
-        for word, exclusive in (("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")):
-            flag = own.get(exclusive)
-            if isinstance(flag, bool):  # Draft 4: a flag beside the bound.
-                del own[exclusive]
-                if flag and word in own:
-                    own[exclusive] = own.pop(word)
-        if "multipleOf" in own and out.get("multipleOf", own["multipleOf"]) != own["multipleOf"]:
-            return None
-        for word, value in own.items():
-            if word in out and word != "multipleOf":
-                value = max(value, out[word]) if "inimum" in word else min(value, out[word])
-            out[word] = value
-    return out
-
-
-def _whole_bounds(bounds: Mapping[str, Any]) -> tuple[int | None, int | None]:
-    lows, highs = [], []
-    if "minimum" in bounds:
-        lows.append(-int(-bounds["minimum"] // 1))
-    if "exclusiveMinimum" in bounds:
-        lows.append(int(bounds["exclusiveMinimum"] // 1) + 1)
-    if "maximum" in bounds:
-        highs.append(int(bounds["maximum"] // 1))
-    if "exclusiveMaximum" in bounds:
-        highs.append(-int(-bounds["exclusiveMaximum"] // 1) - 1)
-    return max(lows) if lows else None, min(highs) if highs else None
-
-
-def _scientific(low: float | None, high: float | None) -> str | None:
-    """Numbers with an exponent that are certainly inside the bounds: tiny ones around 0, huge ones on an open side."""
-    tiny = r"[1-9](\.[0-9]+)?[eE]-0*([1-9]|[1-9][0-9]|[12][0-9]{2})"
-    huge = r"[1-9](\.[0-9]+)?[eE]\+?0*([1-9][0-9]?|1[0-9]{2})"
-    words = []
-    if (low is None or low <= 0) and (high is None or high >= 1):
-        words.append(tiny)
-    if (high is None or high >= 0) and (low is None or low <= -1):
-        words.append(f"-{tiny}")
-    if high is None and (low is None or low < 10):
-        words.append(huge)
-    if low is None and (high is None or high > -10):
-        words.append(f"-{huge}")
-    return "|".join(words) or None
-
-
-def _nearest_zero(low: int | None, high: int | None) -> int:
-    if low is not None and low > 0:
-        return low
-    return high if high is not None and high < 0 else 0
 
 
 def _number_word(value: float) -> str:

@@ -33,6 +33,7 @@ INTEGER = r"-?(0|[1-9][0-9]*)(\.0+)?"
 NUMBER = (
     r"-?(0|[1-9][0-9]*)|-?(0|[1-9][0-9]{0,299})\.[0-9]+"
     r"|-?(0|[1-9][0-9]{0,99})(\.[0-9]+)?[eE](\+?([0-9]{1,2}|1[0-9]{2})|-[0-9]{1,3})"
+    r"|-?[1-9](\.[0-9]+)?[eE]\+?(2[0-9]{2}|30[0-7])"
 )
 """A number that a double can hold: an exponent that would overflow to Infinity is left out."""
 
@@ -133,15 +134,16 @@ def integer_between(low: int | None, high: int | None) -> str | None:
     if low is None or low < 0:
         lowest = None if low is None else -low
         highest = 1 if high is None or high >= 0 else -high
-        parts += [f"-{form}" for form in _digits_between(highest, lowest)]
+        parts += [f"-{form}" for form in digits_between(highest, lowest)]
     if high is None or high >= 0:
-        parts += _digits_between(max(low or 0, 0), high)
+        parts += digits_between(max(low or 0, 0), high)
     if (low is None or low <= 0) and (high is None or high >= 0):
         parts.append("-0")
     return "(" + "|".join(parts) + r")(\.0+)?"
 
 
-def _digits_between(low: int, high: int | None) -> list[str]:
+def digits_between(low: int, high: int | None) -> list[str]:
+    """Regular expressions of the whole numbers from `low` to `high`, neither below zero, without a sign."""
     out: list[str] = []
     length = len(str(low))
     if high is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import warnings
 from collections.abc import Callable
@@ -15,6 +16,12 @@ from onspec.grammar.lexemes import Ranges
 
 MAX_REPEAT = 4096
 """Largest bound of a repetition in a pattern that is compiled; larger ones would grow the automaton without limit."""
+
+MOST_BRANCHES = 256
+"""Alternatives that several groups with anchors inside may be written out to."""
+
+MOST_LISTED = 10_000
+"""Alternatives of one group with anchors inside."""
 
 _DIGIT: Ranges = ((0x30, 0x39),)
 _WORD: Ranges = lexemes.union([(0x30, 0x39), (0x41, 0x5A), (0x5F, 0x5F), (0x61, 0x7A)])
@@ -120,20 +127,40 @@ def _ranges_of(op: Any, value: Any) -> Ranges:
 
 def _branches(items: list[Any]) -> list[list[Any]]:
     """Top-level alternatives: `^a|b$` anchors each on its own side."""
+    factors = _factors(items)
+    if math.prod(factors) > (MOST_LISTED if len(factors) == 1 else MOST_BRANCHES):
+        raise Unsupported("anchors in too many groups")
+    return _written_out(items)
+
+
+def _factors(items: list[Any]) -> list[int]:
+    """How many alternatives each group with an anchor in it is, once it is written out, where it is several."""
+    out = []
+    for op, value in items:
+        branches: list[list[Any]] = []
+        if op is ops.SUBPATTERN and _has_anchor(list(value[3])):
+            branches = [list(value[3])]
+        elif op is ops.BRANCH and (len(items) == 1 or any(_has_anchor(list(branch)) for branch in value[1])):
+            branches = [list(branch) for branch in value[1]]
+        out.append(sum(math.prod(_factors(branch)) for branch in branches))
+    return [count for count in out if count > 1]
+
+
+def _written_out(items: list[Any]) -> list[list[Any]]:
     if len(items) == 1:
         op, value = items[0]
         if op is ops.BRANCH:
-            return [found for branch in value[1] for found in _branches(list(branch))]
+            return [found for branch in value[1] for found in _written_out(list(branch))]
         if op is ops.SUBPATTERN and not value[1] and not value[2]:
-            return _branches(list(value[3]))
+            return _written_out(list(value[3]))
     for index, (op, value) in enumerate(items):
         inner = None
         if op is ops.SUBPATTERN and not value[1] and not value[2] and _has_anchor(list(value[3])):
-            inner = _branches(list(value[3]))
+            inner = _written_out(list(value[3]))
         elif op is ops.BRANCH and any(_has_anchor(list(branch)) for branch in value[1]):
             inner = [list(branch) for branch in value[1]]
         if inner is not None:
-            return [found for branch in inner for found in _branches([*items[:index], *branch, *items[index + 1 :]])]
+            return [found for branch in inner for found in _written_out([*items[:index], *branch, *items[index + 1 :]])]
     return [items]
 
 

@@ -314,7 +314,7 @@ class Rules:
             name = todo.pop()
             node = self._nodes[name]
             text = self._short(node, known, alive) if node is not None else None
-            if text is not None and (name not in known or len(text) < len(known[name])):
+            if text is not None and len(text) <= MOST_PIECE and (name not in known or len(text) < len(known[name])):
                 known[name] = text
                 todo += [user for user in users.get(name, ()) if user in alive]
         return known
@@ -332,18 +332,17 @@ class Rules:
             return known.get(node.part) if node.low else ""
         comma, colon = self._joints()
         if isinstance(node, Arr):
+            if node.low > MOST_PIECE:
+                return None
             wanted = [*node.first, *([node.rest or ""] * max(node.low - len(node.first), 0))][: node.low]
-            if any(part not in known for part in wanted) or sum(map(len, wanted)) > MOST_PIECE:
+            if any(part not in known for part in wanted):
                 return None
             return "[" + comma.join(known[part] for part in wanted) + "]"
         chosen = [member for member in node.members if member.required]
         for member in node.members:
             if len(chosen) < node.low and not member.required and member.value in known:
                 chosen.append(member)
-        for _ in node.needs:  # Each round may add one key that another needs.
-            for first, second in node.needs:
-                if node.members[first] in chosen and node.members[second] not in chosen:
-                    chosen.append(node.members[second])
+        chosen = _with_needed(node, chosen)
         if any(member.value not in known for member in chosen):
             return None
         if node.ordered:
@@ -379,7 +378,7 @@ class Rules:
             assert isinstance(node, Obj)
             wanted = [m for m in node.members if m.required or node.low or node.needs]
             found = [(short[m.key], short[m.value]) for m in wanted if m.key and m.key in short and m.value in short]
-            found += _undeclared(node, short)[: node.low]
+            found += _undeclared(node, short)[: max(node.low, len(node.others))]
             words = tuple(short[m.key] for m in node.members if m.key and m.key in short)
             if found:
                 objects.append(ObjectPieces(frozenset(keys), tuple(found), frozenset(words)))
@@ -554,10 +553,10 @@ class Rules:
             else:
                 tests = [f"bit_clear({bit})"] if bit is not None else []
                 start_allowed = True
-                if node.high is not None and not member.required:
-                    room = node.high - required
-                    tests.append(f"bit_count_lt([{tracked_required}:64], {room})")
-                    start_allowed = room > 0
+            if node.high is not None and not member.required:
+                room = node.high - required
+                tests.append(f"bit_count_lt([{tracked_required}:64], {room})")
+                start_allowed = start_allowed and room > 0
             if start_allowed:
                 first_lines.append(f"{entry} {step}")
             next_lines.append(_joined(comma, entry, step) + _when(tests))
@@ -587,10 +586,10 @@ class Rules:
             tests.append(f"bit_count_ge(_, {node.low})")
         for first, second in node.needs:
             one, other = bits.get(place.get(first, -1)), bits.get(place.get(second, -1))
-            if one is None:
+            if one is None or first == second:
                 continue
             tests.append(f"bit_clear({one})" if other is None else f"or(bit_clear({one}), bit_set({other}))")
-        return tests
+        return list(dict.fromkeys(tests))
 
     def _map(
         self, name: Ref, node: Obj, others: list[tuple[Ref | None, Ref]], needed: list[Ref]
@@ -610,6 +609,24 @@ class Rules:
             return opened, closed, comma, colon
         marks = node.marks
         return marks.opened or "", marks.closed or "", marks.comma or "", marks.colon or ""
+
+
+def _with_needed(node: Obj, chosen: list[Member]) -> list[Member]:
+    """`chosen`, and the members that they need, and those that these need."""
+    if not node.needs:
+        return chosen
+    needed: dict[int, list[int]] = {}
+    for first, second in node.needs:
+        needed.setdefault(first, []).append(second)
+    places = {id(member): index for index, member in enumerate(node.members)}
+    todo = [places[id(member)] for member in chosen]
+    found = dict.fromkeys(todo)
+    while todo:
+        for index in needed.get(todo.pop(), ()):
+            if index not in found:
+                found[index] = None
+                todo.append(index)
+    return [node.members[index] for index in found]
 
 
 def _joined_text(key: str | None, colon: str, value: str) -> str:

@@ -327,7 +327,8 @@ async def _decoded(chunks: AsyncIterator[bytes], response: httpx2.Response) -> A
     decoder = Decoder(response.headers.get("content-encoding", ""))
     try:
         async for chunk in chunks:
-            yield decoder.feed(chunk)
+            for piece in decoder.feed(chunk):
+                yield piece
         decoder.close()
     except Undecodable as error:
         raise httpx2.DecodingError(str(error)) from None

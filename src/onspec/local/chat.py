@@ -18,6 +18,7 @@ from onspec.grammar.exact import Options
 from onspec.grammar.forms import form_of
 from onspec.grammar.rules import PYTHON_SPACING
 from onspec.local.live import ArgumentsPiece, CallBegun, LiveCall
+from onspec.local.quoted import prompt_tokens, quoted
 from onspec.local.runtime import Runtime
 from onspec.local.speech import Speech, speech_of
 from onspec.local.turn import Gate, Piece, Turn, closing_gate, gate_of
@@ -151,10 +152,10 @@ class Chat:
         if choice not in ("auto", "none") and not asked.tools:
             raise InputError("a call is required, but there is no tool")
         with self._lock:
-            told = self.speech.prompt(messages, asked.tools)
+            told = self.speech.prompt(quoted(messages, self._runtime.specials), asked.tools)
             think = form_of(self.speech.dialect).think
             asked.opened = think is not None and told.rstrip().endswith(think[0])
-            prompt = self._runtime.prompt(told)
+            prompt = prompt_tokens(self._runtime, told)
             if len(prompt) + budget > self._runtime.capacity:
                 raise LimitError(
                     f"the conversation has {len(prompt)} tokens; with a budget of {budget} it does not fit the "

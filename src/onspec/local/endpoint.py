@@ -11,13 +11,11 @@ from typing import Any
 
 import orjson
 
-from onspec.contract.tool import Tool
-from onspec.contract.toolset import Toolset
 from onspec.errors import InputError, OnspecError
 from onspec.local.chat import Chat, Event, Reply
 from onspec.local.live import ArgumentsPiece, CallBegun
 from onspec.local.models import open_model
-from onspec.local.prompt import messages_of
+from onspec.local.request import Request, read, until_stopped
 from onspec.message import Text, Thinking
 
 Scope = MutableMapping[str, Any]
@@ -64,15 +62,14 @@ class Endpoint:
     async def _complete(self, receive: Receive, send: Send) -> None:
         gone = threading.Event()
         try:
-            request = _decoded(await _body(receive))
+            request = read(await _body(receive))
             events = self._events(request, gone)
             watcher = asyncio.create_task(_watch(receive, gone))
             try:
                 first = await anext(events)
                 head = {"id": f"chatcmpl-{time.time_ns():x}", "created": int(time.time()), "model": self._name}
-                if request.get("stream"):
-                    usage = bool((request.get("stream_options") or {}).get("include_usage"))
-                    await _stream(send, head, _chained(first, events), usage, gone)
+                if request.stream:
+                    await _stream(send, head, _chained(first, events), request.usage, gone)
                     return
                 reply = first
                 async for event in events:
@@ -87,7 +84,7 @@ class Endpoint:
         except OnspecError as error:
             await _error(send, 400, str(error))
 
-    async def _events(self, request: dict[str, Any], gone: threading.Event) -> AsyncGenerator[Event]:
+    async def _events(self, request: Request, gone: threading.Event) -> AsyncGenerator[Event]:
         """What the model writes, as it writes it: the generation runs in a thread of its own and ends, after the token
         at hand, once `gone` is set.
         """
@@ -117,24 +114,20 @@ class Endpoint:
             gone.set()
             await running
 
-    def _run(self, request: dict[str, Any], cancelled: Callable[[], bool]) -> Iterator[Event]:
-        tools: list[Tool] = list(Toolset.from_json(request["tools"]).values()) if request.get("tools") else []
-        choice = request.get("tool_choice") or "auto"
-        if isinstance(choice, dict):
-            choice = choice.get("function", {}).get("name", choice.get("name", ""))
-        limit = request.get("max_completion_tokens") or request.get("max_tokens") or 512
-        temperature = request.get("temperature")
-        return self._chat.stream(
-            messages_of(request.get("messages")),
-            tools,
-            str(choice),
-            budget=_number(limit, "max_tokens"),
-            temperature=0.7 if temperature is None else float(_number(temperature, "temperature", whole=False)),
-            seed=request.get("seed"),
-            constrain=request.get("onspec_constrain", True) is not False,
-            parallel=request.get("parallel_tool_calls") is True,
-            cancelled=cancelled,
+    def _run(self, request: Request, cancelled: Callable[[], bool]) -> Iterator[Event]:
+        stopped = threading.Event()
+        events = self._chat.stream(
+            request.messages,
+            request.tools,
+            request.choice,
+            budget=request.budget,
+            temperature=request.temperature,
+            seed=request.seed,
+            constrain=request.constrain,
+            parallel=request.parallel,
+            cancelled=lambda: cancelled() or stopped.is_set(),
         )
+        return until_stopped(events, request.stops, stopped.set) if request.stops else events
 
 
 def endpoint(model: str, *, capacity: int = 8192, threads: int = 1, dialect: str | None = None) -> Endpoint:
@@ -151,22 +144,6 @@ def endpoint(model: str, *, capacity: int = 8192, threads: int = 1, dialect: str
         MissingExtra: No runtime is installed.
     """
     return Endpoint(Chat(open_model(model, capacity=capacity, threads=threads), dialect), model)
-
-
-def _number(value: Any, name: str, whole: bool = True) -> Any:
-    if isinstance(value, bool) or not isinstance(value, int | float) or (whole and value < 1) or value < 0:
-        raise InputError(f"{name} must be a number above 0")
-    return int(value) if whole else value
-
-
-def _decoded(raw: bytes) -> dict[str, Any]:
-    try:
-        request = orjson.loads(raw)
-    except ValueError:
-        raise InputError("the request is not JSON") from None
-    if not isinstance(request, dict):
-        raise InputError("the request is not a JSON object")
-    return request
 
 
 async def _body(receive: Receive) -> bytes:

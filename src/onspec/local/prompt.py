@@ -116,14 +116,27 @@ def _message(item: dict[str, Any]) -> Message:
     if isinstance(content, str):
         if content:
             parts.append(Text(content))
+    elif content is not None and not isinstance(content, list):
+        raise InputError("the content of a message is text or a list of blocks")
     else:
         parts += [part for block in content or () if (part := _block(block)) is not None]
-    for call in item.get("tool_calls") or ():
-        function = call.get("function", {})
-        parts.append(Call(str(function.get("name", "")), str(function.get("arguments", "")), call.get("id")))
+    calls = item.get("tool_calls") or []
+    if not isinstance(calls, list):
+        raise InputError("tool_calls is a list of calls")
+    parts += [_call(call) for call in calls]
     answers = bool(parts) and all(isinstance(part, Result) for part in parts)
     role: Role = "tool" if answers else item["role"]
     return Message(role, tuple(parts))
+
+
+def _call(call: Any) -> Call:
+    function = call.get("function") if isinstance(call, dict) else None
+    if not isinstance(function, dict) or not isinstance(function.get("name"), str):
+        raise InputError("each of tool_calls is an object with a function that has a name")
+    arguments = function.get("arguments", "")
+    return Call(
+        function["name"], arguments if isinstance(arguments, str) else orjson.dumps(arguments).decode(), call.get("id")
+    )
 
 
 def _block(block: Any) -> Text | Thinking | Call | Result | None:
@@ -144,4 +157,6 @@ def _block(block: Any) -> Text | Thinking | Call | Result | None:
 def _flat(content: Any) -> str:
     if isinstance(content, str):
         return content
+    if content is not None and not isinstance(content, list):
+        raise InputError("the content of a message is text or a list of blocks")
     return "\n".join(str(block.get("text", "")) for block in content or () if isinstance(block, dict))

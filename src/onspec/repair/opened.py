@@ -21,12 +21,13 @@ class Open:
         gone: Keys of the members that were left out; `unknown` of them are not declared.
         count: An array's items so far.
         lead: Whether members were left out before the first that stays.
+        unread: Keys of complete members whose values have not been looked at for `read`.
         view: The one way to see it; None where there are several, or where it has not been looked up (`viewed`).
     """
 
     __slots__ = (
         *("at", "closers", "count", "done", "gone", "kind", "lead", "read"),
-        *("shape", "start", "unknown", "view", "viewed"),
+        *("shape", "start", "unknown", "unread", "view", "viewed"),
     )
 
     def __init__(self, kind: str, here: Shape, at: str | int, start: int) -> None:
@@ -43,10 +44,12 @@ class Open:
         self.view: View | None = None
         self.viewed = False
         self.read: dict[str, Json] = {}
+        self.unread: list[str] = []
 
     def finish(self, at: str | int, start: int, end: int) -> None:
         if self.kind == "object":
             self.done[str(at)] = start, end
+            self.unread.append(str(at))
         else:
             self.count += 1
 

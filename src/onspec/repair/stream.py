@@ -26,6 +26,8 @@ RUN = re.compile(
     r'(?:[^"\\\x00-\x1f\ud800-\udfff]+|\\["\\/bfnrt]|\\u(?:[0-9a-ce-fA-CE-F][0-9a-fA-F]|[dD][0-7])[0-9a-fA-F]{2})+'
 )
 """Part of a string with whole escapes; halves of surrogate pairs are looked at one by one."""
+HALF = re.compile(r"[\ud800-\udfff]|\\u[dD]")
+"""What may be half of a surrogate pair."""
 SPACE = " \t\n\r"
 NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?\Z")
 LOOK_BACK = 160
@@ -199,6 +201,8 @@ class ArgumentStream:
         start = self._start = self._base + index
         if self._junk:
             return self._unknown(char, index)
+        if not self._stack and char != "{":  # arguments are an object, whatever the schema takes
+            return self._stop(index)
         here = shape(self._document, self._place, char) if self._place is not None else None
         if len(self._stack) >= MAX_DEPTH or (here is None and (self._early is None or not self._stack)):
             return self._stop(index)
@@ -477,9 +481,11 @@ class ArgumentStream:
         levels = []
         for frame in frames:
             if frame.kind == "object" and frame.view is not None:
-                for key, (start, end) in frame.done.items():
-                    if key not in frame.read and end - start <= MAX_REPEATED:
+                for key in frame.unread:
+                    start, end = frame.done[key]
+                    if end - start <= MAX_REPEATED:
                         frame.read[key] = json.loads(self._arrived.standing(start, end))
+                frame.unread.clear()
                 levels.append(Level(frame.read, frame.view))
         return levels
 
@@ -659,8 +665,8 @@ def _strict(text: str) -> Json:
 
 
 def _half(text: str) -> bool:
-    """Whether a text may hold half of a surrogate pair."""
-    return "\\ud" in text.lower()
+    """Whether a text may hold half of a surrogate pair, as itself or as an escape."""
+    return HALF.search(text) is not None
 
 
 def _refuse(name: str) -> Json:
