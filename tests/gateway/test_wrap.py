@@ -14,6 +14,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
+from onspec.errors import InputError
 from onspec.gateway.agents import Setting, point
 from onspec.gateway.config import Upstream
 from onspec.providers.script import Block, Script
@@ -46,6 +47,31 @@ def setting(tmp_path: Path, *command: str, gateway: str = GATEWAY, **env: str) -
 def routes(upstreams: list[Upstream]) -> dict[str, str]:
     """Where each route leads."""
     return {upstream.route: upstream.url for upstream in upstreams}
+
+
+@pytest.mark.parametrize(
+    ("env", "newer", "older"),
+    [
+        ({"OPENAI_API_BASE": "http://own/v1"}, "http://own/v1", "http://own/v1"),
+        ({"OPENAI_BASE_URL": "http://own/v1"}, "http://own/v1", "http://own/v1"),
+        ({"OPENAI_BASE_URL": "http://a/v1", "OPENAI_API_BASE": "http://b/v1"}, "http://a/v1", "http://b/v1"),
+        ({"OPENAI_BASE_URL": "", "OPENAI_API_BASE": "http://b/v1"}, "http://b/v1", "http://b/v1"),
+    ],
+)
+def test_the_older_names_of_the_variables_lead_where_they_led(
+    tmp_path: Path, env: dict[str, str], newer: str, older: str
+) -> None:
+    """A key for one's own provider never goes to another one."""
+    pointed = point(setting(tmp_path, "python", **env))
+    led = routes(pointed.upstreams)
+    assert led[pointed.env["OPENAI_BASE_URL"].removeprefix(GATEWAY)] == newer
+    assert led[pointed.env["OPENAI_API_BASE"].removeprefix(GATEWAY)] == older
+
+
+@pytest.mark.parametrize("name", ["ANTHROPIC_BASE_URL", "ANTHROPIC_API_BASE", "OPENAI_BASE_URL", "OPENAI_API_BASE"])
+def test_a_variable_without_an_address_is_named(tmp_path: Path, name: str) -> None:
+    with pytest.raises(InputError, match=f"{name} is not an http or https address: 'localhost:1'"):
+        point(setting(tmp_path, "python", **{name: "localhost:1"}))
 
 
 def test_the_sdks_get_variables(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from onspec.errors import InputError
 from onspec.gateway.config import Upstream
 
 ANTHROPIC = "https://api.anthropic.com"
@@ -49,15 +50,15 @@ class Pointed:
 
 
 def point(setting: Setting) -> Pointed:
-    """How to start a command through the gateway. An agent we do not know gets the variables that the SDKs read."""
+    """How to start a command through the gateway. An agent we do not know gets the variables that the SDKs read.
+
+    Raises:
+        InputError: A variable that says where a provider is holds no address.
+    """
     pointed = Pointed(command=list(setting.command))
-    anthropic = _behind(setting, pointed, "anthropic", setting.env.get("ANTHROPIC_BASE_URL") or ANTHROPIC)
-    openai = _behind(setting, pointed, "openai", setting.env.get("OPENAI_BASE_URL") or OPENAI)
     pointed.env = {
-        "ANTHROPIC_BASE_URL": anthropic,
-        "ANTHROPIC_API_BASE": anthropic,
-        "OPENAI_BASE_URL": openai,
-        "OPENAI_API_BASE": openai,
+        **_variables(setting, pointed, "anthropic", ANTHROPIC),
+        **_variables(setting, pointed, "openai", OPENAI),
         "NO_PROXY": ",".join(filter(None, (setting.env.get("NO_PROXY") or setting.env.get("no_proxy"), LOOPBACK))),
     }
     pointed.env["no_proxy"] = pointed.env["NO_PROXY"]
@@ -65,6 +66,20 @@ def point(setting: Setting) -> Pointed:
     if known is not None:
         known(setting, pointed)
     return pointed
+
+
+def _variables(setting: Setting, pointed: Pointed, name: str, usual: str) -> dict[str, str]:
+    """The variables that say where a provider is, its older one too, each with what was in it behind the gateway."""
+    newer, older = f"{name.upper()}_BASE_URL", f"{name.upper()}_API_BASE"
+    for variable in (newer, older):
+        value = setting.env.get(variable)
+        if value and not value.startswith(("http://", "https://")):
+            raise InputError(f"{variable} is not an http or https address: {value!r}")
+    first = setting.env.get(newer) or setting.env.get(older) or usual
+    return {
+        newer: _behind(setting, pointed, name, first),
+        older: _behind(setting, pointed, name, setting.env.get(older) or first),
+    }
 
 
 def _behind(setting: Setting, pointed: Pointed, name: str, url: str) -> str:
