@@ -6,9 +6,11 @@ import ctypes
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from onspec.contract.schema import Schema
 from onspec.contract.tool import Grammar, Tool
 from onspec.contract.toolset import Toolset
 from onspec.dialects import named
@@ -153,6 +155,48 @@ def test_llama_cpp_takes_keys_in_any_order_in_every_json_dialect(llama: LlamaRun
         if FORMS[dialect].optional and FORMS[dialect].trigger:
             text = text.removeprefix(FORMS[dialect].trigger)
         assert _llama_takes(llama, grammar, text) is wanted, text
+
+
+_EIGHT = {
+    "type": "object",
+    "properties": {f"k{n}": {"type": "integer"} for n in range(8)},
+    "additionalProperties": False,
+}
+_ODD = ["a\u2028b", "\u200b", "\u0085", "\x7f", "\U0001f642", 'q"', "b\\", "n\n"]
+
+
+@pytest.mark.parametrize(
+    ("schema", "values"),
+    [
+        ({"enum": _ODD}, [*_ODD, "x"]),
+        ({"type": "string", "minLength": 3000}, ["a" * 2500, "a" * 10]),
+        *(({"type": "string", "maxLength": most}, ["", "a" * 66]) for most in (64, 65, 800, 1000, 2000, 2001, 20_000)),
+        ({"type": "string", "minLength": 1000, "maxLength": 1500}, ["a" * 1001, "a"]),
+        ({"type": "string", "pattern": "^([a-c]{1,900}-){1,3}$"}, ["abc-", "abc"]),
+        ({"type": "string", "pattern": "^((x|y[0-9]){70}z){1,80}$"}, ["x" * 70 + "z", "x"]),
+        ({"type": "array", "items": {"type": "string"}, "maxItems": 1000}, [["a", "b"]]),
+        ({"type": "object", "additionalProperties": {"type": "null"}, "maxProperties": 0}, [{}, {"a": None}]),
+        ({"type": "object", "additionalProperties": {"type": "null"}, "maxProperties": 1500}, [{}, {"a": None}]),
+        ({"type": "array", "items": {"type": "null"}, "maxItems": 1}, [[], [None], [None, None]]),
+        ({"type": "array", "items": {"type": "null"}, "maxItems": 10**6}, [[None]]),
+        ({**_EIGHT, "maxProperties": 2}, [{"k0": 1}, {"k0": 1, "k1": 2, "k2": 3}]),
+        ({**_EIGHT, "minProperties": 2}, [{}, {"k0": 1, "k1": 2}]),
+        ({**_EIGHT, "dependentRequired": {"k0": ["k1"]}}, [{"k0": 1}, {"k0": 1, "k1": 2}]),
+        ({"type": "array", "prefixItems": [{"type": "null"}, False, {"type": "integer"}]}, [[None], [None, 1], []]),
+        ({"type": "number", "minimum": 0.5, "exclusiveMaximum": 2}, [0.5, 0.4, 1.99, 2, -1]),
+    ],
+)
+def test_llama_cpp_takes_what_the_schema_takes_or_a_note_says_why(
+    llama: LlamaRuntime, schema: Any, values: list[Any]
+) -> None:
+    whole = {"type": "object", "properties": {"p": schema}, "required": ["p"], "additionalProperties": False}
+    written, judge = gbnf([Tool("f", whole)], "hermes_json"), Schema(whole).judge
+    effects = {note.effect for note in written.inexact}
+    for value in values:
+        arguments = json.dumps({"p": value}, ensure_ascii=False)
+        text = f'<tool_call>{{"name": "f", "arguments": {arguments}}}</tool_call>'
+        taken, valid = _llama_takes(llama, written.grammar, text), judge.is_valid({"p": value})
+        assert taken == valid or ("more" if taken else "less") in effects, value
 
 
 def test_gbnf_says_what_it_cannot_follow() -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any
 
 import orjson
@@ -25,6 +26,14 @@ _NOTHING = '""'
 
 MOST_FREE = 6
 """Keys of one object up to which any order is offered: a rule is needed for each set of them."""
+
+MOST_REPEATS = 2_000
+"""Largest bound of a repetition that llama.cpp reads (`MAX_REPETITION_THRESHOLD`); larger ones are left open."""
+
+MOST_WRITTEN_OUT = 64
+"""Largest bound of a repeated group that stands in its place."""
+
+_REPEATED = re.compile(r"(?<!\\)\{(\d+),(\d*)\}")
 
 _GAP = "[ \\t\\n]{0,20}"
 
@@ -105,6 +114,10 @@ class _Writer:
         self._rules = rules
         self._alive = rules.admitting()
         self.notes: list[Inexact] = []
+        self._groups: dict[str, str] = {}
+
+    def _named(self, body: str) -> str:
+        return self._groups.setdefault(body, f"group{len(self._groups)}")
 
     def name(self, ref: Ref) -> str:
         return ref.lower()
@@ -125,13 +138,23 @@ class _Writer:
             body, needed = self._node(ref, node)
             lines.append(body)
             todo += needed
-        return lines
+        return lines + [f"{name} ::= {body}" for body, name in self._groups.items()]
 
     def _terminal(self, lark: str) -> str:
         if " & " in lark or "~" in lark:
             self.notes.append(Inexact("pattern", "more"))
-            return _converted(lexemes.STRING)
-        return _converted(lark[1:-1])
+            return _converted(lexemes.STRING, self._named)
+        return _converted(_REPEATED.sub(lambda found: self._count(int(found[1]), found[2]), lark[1:-1]), self._named)
+
+    def _count(self, low: int, high: str | int | None = "") -> str:
+        """A repetition, as large as llama.cpp takes one."""
+        most = int(high) if high not in ("", None) else None
+        if low > MOST_REPEATS or (most is not None and most > MOST_REPEATS):
+            self.notes.append(Inexact(f"a repetition beyond {MOST_REPEATS}", "more"))
+            low, most = min(low, MOST_REPEATS), None if most is None or most > MOST_REPEATS else most
+        if most is None:
+            return "*" if low == 0 else f"{{{low},}}"
+        return f"{{{low},{most}}}"
 
     def _node(self, ref: Ref, node: Node | None) -> tuple[str, list[Ref]]:
         name = self.name(ref)
@@ -145,20 +168,21 @@ class _Writer:
         if isinstance(node, Obj):
             return self._object(name, node)
         self.notes.append(Inexact("number (bounds)", "more"))
-        return f"{name} ::= {_converted(lexemes.NUMBER)}", []
+        return f"{name} ::= {_converted(lexemes.NUMBER, self._named)}", []
 
     def _array(self, name: str, node: Arr) -> tuple[str, list[Ref]]:
-        first = [ref for ref in node.first if ref in self._alive]
-        rest = node.rest if node.rest in self._alive else None
+        first = list(takewhile(self._alive.__contains__, node.first))
+        rest = node.rest if node.rest in self._alive and len(first) == len(node.first) else None
         many, comma = "", f'{_GAP} "," {_GAP}'
         if rest is not None and (node.high is None or node.high > len(first)):
             low = max(node.low - len(first), 0)
             most = None if node.high is None else node.high - len(first)
+            further = self._named(f"{comma} {self.name(rest)}")
             if first:
-                many = f"({comma} {self.name(rest)}){_count(low, most)}"
+                many = f"{further}{self._count(low, most)}"
             else:
                 less = None if most is None else most - 1
-                inner = f"{self.name(rest)} ({comma} {self.name(rest)}){_count(max(low - 1, 0), less)}"
+                inner = f"{self.name(rest)} {further}{self._count(max(low - 1, 0), less)}"
                 many = inner if low else f"({inner})?"
         for index in range(len(first) - 1, -1, -1):
             lead = f"{comma} {self.name(first[index])}" if index else self.name(first[index])
@@ -176,17 +200,23 @@ class _Writer:
         needed = [ref for member in members for ref in (member.key or "", member.value)]
         if not members:
             plain = [(key, value) for key, value in others if key and "~" not in (self._rules.lark_of(key) or "~")]
-            if not plain:
+            if not plain or node.high == 0:
                 return f'{name} ::= "{{" {_GAP} "}}"', []
             pair = " | ".join(f"{self.name(key)} {colon} {self.name(value)}" for key, value in plain if key)
             most = None if node.high is None else node.high - 1
-            body = f"({pair}) ({comma} ({pair})){_count(max(node.low - 1, 0), most)}"
+            body = f"({pair}) {self._named(f'{comma} ({pair})')}{self._count(max(node.low - 1, 0), most)}"
             inside = body if node.low else f"({body})?"
             return f'{name} ::= "{{" {_GAP} {inside} {_GAP} "}}"', [r for k, v in plain for r in (k or "", v)]
         if not node.ordered and len(members) <= MOST_FREE:
             return self._free(name, node, members), needed
         if not node.ordered and len(members) > 1:
             self.notes.append(Inexact(f"key order (of more than {MOST_FREE} keys)", "less"))
+        if node.low > sum(member.required for member in members):
+            self.notes.append(Inexact("minProperties", "more"))
+        if node.high is not None:
+            self.notes.append(Inexact("maxProperties", "more"))
+        if node.needs:
+            self.notes.append(Inexact("dependentRequired", "more"))
         # Two chains of rules: `s` while nothing is written yet, `m` once a comma is needed.
         lines = [f'{name} ::= "{{" {_GAP} {name}-s0 {_GAP} "}}"']
         count = len(members)
@@ -232,30 +262,47 @@ class _Writer:
         return "\n".join(lines)
 
 
-def _count(low: int, high: int | None) -> str:
-    if high is None:
-        return "*" if low == 0 else f"{{{low},}}"
-    return f"{{{low},{high}}}"
-
-
 _TOKEN = re.compile(
     r"\(\?s:\.\*\)|\[(?:[^\]\\]|\\.)*\]|\{\d*,?\d*\}|\\x[0-9a-fA-F]{2}|\\u\{[0-9a-f]+\}|\\.|[()|*+?]|.", re.DOTALL
 )
 
 
-def _converted(regex: str) -> str:
-    """A regular expression, of the kind that `onspec.grammar.lexemes` writes, as GBNF."""
+def _converted(regex: str, named: Callable[[str], str]) -> str:
+    """A regular expression, of the kind that `onspec.grammar.lexemes` writes, as GBNF.
+
+    A group that is repeated often becomes a rule, whose name `named` gives: llama.cpp writes out a repeated group, and
+    refuses a grammar that grows too large by that.
+    """
     out: list[str] = []
+    begun: list[int] = []
+    group = -1
     for token in _TOKEN.findall(regex):
         if token == "(?s:.*)":
             out.append("[^\\x00]*")
         elif token[0] == "[" and len(token) > 1:
             out.append("[" + re.sub(r"\\u\{([0-9a-f]+)\}|\\x..|\\.|.", _in_class, token[1:-1], flags=re.DOTALL) + "]")
-        elif token in ("(", ")", "|") or (token[0] in "{*+?" and (len(token) > 1 or token != "{")):
+        elif token == "(":
+            begun.append(len(out))
+            out.append(token)
+        elif token == ")":
+            group = begun.pop()
+            out.append(token)
+        elif token == "|" or (token[0] in "{*+?" and (len(token) > 1 or token != "{")):
+            if token[0] == "{" and out[-1] == ")" and _often(token, out[group:]):
+                out[group:] = [f" {named(_tidied(out[group:]))} "]
             out.append(f" {token} " if token == "|" else token)
         else:
             out.append(" " + _quoted(_plain(token)) + " ")
-    return re.sub(r"\s+([*+?{])", r"\1", "".join(out)).strip()
+    return _tidied(out)
+
+
+def _often(count: str, group: list[str]) -> bool:
+    """Whether a group that is repeated should be a rule: for the count, or for a group in it that is one already."""
+    return max(map(int, re.findall(r"\d+", count))) > MOST_WRITTEN_OUT or any(" group" in part for part in group)
+
+
+def _tidied(parts: list[str]) -> str:
+    return re.sub(r"\s+([*+?{])", r"\1", "".join(parts)).strip()
 
 
 def _plain(token: str) -> str:
@@ -283,6 +330,9 @@ def _quoted(text: str) -> str:
     if not text:
         return ""
     escapes = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\r": "\\r"}
-    return (
-        '"' + "".join(escapes.get(char, char if char.isprintable() else f"\\x{ord(char):02X}") for char in text) + '"'
-    )
+    return '"' + "".join(escapes.get(char, char if char.isprintable() else _escaped(char)) for char in text) + '"'
+
+
+def _escaped(char: str) -> str:
+    code = ord(char)
+    return f"\\x{code:02X}" if code < 0x80 else f"\\U{code:08X}"
