@@ -26,7 +26,7 @@ LONG = Tool(
 )
 
 
-@pytest.mark.parametrize("dialect", ["hermes_json", "qwen3_coder_xml", "glm45"])
+@pytest.mark.parametrize("dialect", ["qwen3_coder_xml", "glm45"])
 def test_the_smallest_budget_is_never_overdrawn(fast: Runtime, dialect: str) -> None:
     """White space that a call may begin with, and every free choice, are paid from the same budget."""
     grammar = build([LONG], dialect, "required", parallel=False, thinking="none", specials=fast.specials)
@@ -34,8 +34,8 @@ def test_the_smallest_budget_is_never_overdrawn(fast: Runtime, dialect: str) -> 
     matcher = fast.vocabulary.matcher(inside)
     least = Closeout(1, grammar.pieces).shortest(matcher)
     assert least is not None
-    for seed in range(2):
-        budget = least + seed
+    for seed in range(8):
+        budget = least + seed % 2
         rng = np.random.default_rng(seed)
         draw = constrained(fast, fast.prompt("x"), matcher, rng, pieces=grammar.pieces, budget=budget)
         assert len(draw.tokens) <= budget
