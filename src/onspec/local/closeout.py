@@ -37,7 +37,10 @@ class Closeout:
     def shortest(self, matcher: Matcher) -> int | None:
         """Tokens of a shortest call from `matcher`, where nothing is written yet; None where none was found."""
         self._ending, self._checked = close(matcher, b"", self._pieces), 0
-        return None if self._ending is None else len(self._ending.tokens)
+        if self._ending is None:
+            return None
+        self._known = len(self._ending.tokens)
+        return self._known
 
     def due(self, matcher: Matcher, written: bytes, tokens: Sequence[int], taken: int, text: bytes) -> Ending | None:
         """The ending to append now instead of `tokens`, or None where they may be taken.
