@@ -151,6 +151,7 @@ def test_bytes_that_are_no_reply_pass_as_they_are(data: bytes, api: str) -> None
         assert ask(r, api, stream=False).content == data
         streamed = ask(r, api).content
         assert streamed == data or (failed(api, streamed) and not data.endswith(b"\n"))
+        assert streamed  # an empty stream would leave the client without an end
 
 
 def test_bad_utf8_in_a_call() -> None:
@@ -177,7 +178,7 @@ def _raw(turn: Turn) -> list[bytes]:
     return from_turn
 
 
-def wait(until: Any, seconds: float = 5.0) -> bool:
+def wait(until: Any, seconds: float = 20.0) -> bool:
     """Wait for something to become true."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
@@ -422,6 +423,43 @@ def test_limits_and_tokens() -> None:
         large = httpx2.post(url, json={}, headers={**token, "x-large": "y" * 7990})
         assert large.status_code == 431
         assert large.json()["type"] == "error"
+
+
+@pytest.mark.parametrize(
+    ("sent", "status"),
+    [
+        (b"", b""),
+        (b"POST /v1/messages HTTP/1.1\r\nhost: x\r\n", b""),
+        (b'POST /v1/messages HTTP/1.1\r\nhost: x\r\ncontent-length: 99\r\n\r\n{"model', b" 408 "),
+    ],
+)
+def test_a_client_that_stands_still_is_let_go(sent: bytes, status: bytes) -> None:
+    """Before its head, inside it, inside its body: the connection is closed, with a reason where one can be read."""
+    with (
+        rig([says()], request_seconds=0.3) as r,
+        socket.create_connection(r.server.servers[0].sockets[0].getsockname()) as s,
+    ):
+        s.sendall(sent)
+        s.settimeout(10)
+        answer = b""
+        while piece := s.recv(65536):
+            answer += piece
+        assert status in answer.split(b"\r\n")[0]
+        assert (b"onspec: the request stood still" in answer) == bool(status)
+        assert not r.provider.requests
+
+
+def test_a_slow_upload_that_goes_on_is_read_to_its_end() -> None:
+    """Only silence ends a request, however long it takes in all."""
+    data = json.dumps(request("anthropic")).encode()
+
+    def slowly() -> Any:
+        for part in range(0, len(data), len(data) // 6):
+            time.sleep(0.15)
+            yield data[part : part + len(data) // 6]
+
+    with rig([says()], request_seconds=0.6) as r:
+        assert httpx2.post(r.url + PATHS["anthropic"], content=slowly()).status_code == 200
 
 
 @pytest.mark.parametrize("pieces", [(b"x-a: ", b"a" * 100_000), (b"", b"x-a: b\r\n" * 10_000), (b"", b"a" * 100_000)])

@@ -131,7 +131,11 @@ class Gateway:
             return await answer_error(
                 send, api, 431, f"the request's headers are larger than {self.config.max_header} bytes"
             )
-        data = await _body(receive, self.config.max_body)
+        try:
+            data = await _body(receive, self.config.max_body, self.config.request_seconds)
+        except TimeoutError:
+            told = f"the request stood still for {self.config.request_seconds:g} seconds"
+            return await answer_error(send, api, 408, told, closing=True)
         if data is None:
             return
         if isinstance(data, int):
@@ -154,12 +158,17 @@ class Gateway:
             self._spans.end(span, exchange)
 
 
-async def _body(receive: Receive, limit: int) -> bytes | int | None:
-    """The request's body; its size where that is beyond the limit, None where the client left."""
+async def _body(receive: Receive, limit: int, patience: float) -> bytes | int | None:
+    """The request's body; its size where that is beyond the limit, None where the client left.
+
+    Raises:
+        TimeoutError: No piece of it came for `patience` seconds.
+    """
     parts: list[bytes] = []
     size = 0
     while True:
-        message = await receive()
+        async with asyncio.timeout(patience):
+            message = await receive()
         if message["type"] == "http.disconnect":
             return None
         part = message.get("body", b"")

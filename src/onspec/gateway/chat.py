@@ -13,6 +13,7 @@ from onspec.gateway.wire import (
     Change,
     Closed,
     Delta,
+    End,
     Finish,
     Key,
     Mark,
@@ -46,6 +47,8 @@ TEXT_FIELDS = {"function": "arguments", "custom": "input"}
 class _Stream:
     def __init__(self) -> None:
         self.calls: dict[Key, str] = {}
+        self._ids: dict[Key, Any] = {}
+        self._running: dict[Key, Key] = {}  # by the place that the wire gives, where calls share one
         self.template: dict[str, Any] = {}
         self.prose = False
         self.called = False
@@ -95,18 +98,36 @@ class _Stream:
             marks.append(Stopped(REASONS.get(reason, "other"), ((path, "tool_calls"),), keys=keys))
         return marks
 
-    def _call(self, call: dict[str, Any], key: Key, alone: bool, path: Path) -> list[Mark]:
+    def _call(self, call: dict[str, Any], given: tuple[Key, Key], alone: bool, path: Path) -> list[Mark]:
         marks: list[Mark] = []
+        key = self._running.get(given, given)
+        if key in self.calls and self._is_another(call, key):
+            marks.append(End(key))
+            key = self._running[given] = (*given, len(self.calls))
         for part, field in TEXT_FIELDS.items():
             inner = call.get(part)
             if not isinstance(inner, dict):
                 continue
             if key not in self.calls and isinstance(inner.get("name"), str) and inner["name"]:
                 self.calls[key] = part
+                self._ids[key] = call.get("id")
                 marks.append(Start(key, inner["name"], (*path, part, "name"), call.get("id"), custom=part == "custom"))
             if key in self.calls and isinstance(inner.get(field), str) and inner[field]:
                 marks.append(Delta(key, inner[field], (*path, part, field), alone))
         return marks
+
+    def _is_another(self, call: dict[str, Any], key: Key) -> bool:
+        """Whether a call begins at the index of one that came before: some providers number all of them 0.
+
+        It has an id of its own, a name, and its text begins as a call's does. Some make up an id for each piece.
+        """
+        if not call.get("id") or call["id"] == self._ids.get(key):
+            return False
+        for part, field in TEXT_FIELDS.items():
+            name, text = at(call, (part, "name")), at(call, (part, field))
+            if isinstance(name, str) and name:
+                return part == "custom" or not isinstance(text, str) or text.lstrip()[:1] in ("", "{")
+        return False
 
     def _chunk(self, delta: dict[str, Any], choice: Any) -> bytes:
         """A new chunk like those that came."""

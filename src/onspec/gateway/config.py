@@ -90,6 +90,7 @@ class Config:
         tokens: Client tokens; where there are any, a client must send one as `x-onspec-token`.
         max_body: Largest request in bytes.
         max_header: Largest request head in bytes.
+        request_seconds: Longest silence of a client inside a request, and longest time for its head.
         connect_seconds: Until the upstream must have taken the connection.
         read_seconds: Longest silence of the upstream; models think long.
         drain_seconds: After a SIGTERM, how long running replies may go on.
@@ -105,6 +106,7 @@ class Config:
     open_to_all: bool = False
     max_body: int = 64 * 1024 * 1024
     max_header: int = 64 * 1024
+    request_seconds: float = 60.0
     connect_seconds: float = 15.0
     read_seconds: float = 900.0
     drain_seconds: float = 30.0

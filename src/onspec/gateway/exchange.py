@@ -368,11 +368,13 @@ class Broken(Exception):
     """The answer cannot be finished as promised; the connection must be closed without its end."""
 
 
-async def answer_error(send: Send, api: Api | None, status: int, message: str) -> None:
-    """A whole error answer, in the API's own form where there is one."""
+async def answer_error(send: Send, api: Api | None, status: int, message: str, *, closing: bool = False) -> None:
+    """A whole error answer, in the API's own form where there is one; the connection ends with it where `closing`."""
     text = f"onspec: {message}"
     data = api.error(status, text) if api is not None else json.dumps({"error": {"message": text}}).encode()
     headers = [(b"content-type", b"application/json"), _length(data)]
+    if closing:
+        headers.append((b"connection", b"close"))
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": data, "more_body": False})
 

@@ -139,6 +139,7 @@ class Rewriter:
         self._stopped: Finish | None = None
         self._closed = False
         self._known = False
+        self._fed = False
         self._resumed = False
         self._numbered = -1
         self._extra: Tokens = {}
@@ -157,6 +158,7 @@ class Rewriter:
         """Take one frame; returns the bytes that may go on now."""
         if self.ended:
             return b""
+        self._fed = True
         marks = self.wire.read(frame)
         number: int | None = getattr(self.wire, "number", None)
         if self._retry:
@@ -190,7 +192,7 @@ class Rewriter:
                 half = True
         if self.ended:
             return out
-        if not self._closed and self._stopped is None and (cut or half or self._known):
+        if not self._closed and self._stopped is None and (cut or half or self._known or not self._fed):
             return out + self.fail("the provider's stream ended before the reply did")
         for live in self._calls.values():
             self._end(live)

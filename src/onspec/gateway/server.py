@@ -46,10 +46,33 @@ class _Quiet(logging.Filter):
 
 
 class _Client(HttpToolsProtocol):
-    """A client's connection. One whose head does not end is answered and closed, before it fills the memory."""
+    """A client's connection. One whose head does not end is answered and closed, before it fills the memory.
 
+    Attributes:
+        patience: Seconds for a head that has begun, or for the first byte.
+    """
+
+    patience = 60.0
     _head = 0
     _heading = True
+    _timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._wait()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._waited()
+        super().connection_lost(exc)
+
+    def _wait(self) -> None:
+        self._waited()
+        self._timer = self.loop.call_later(self.patience, self.transport.close)
+
+    def _waited(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
@@ -64,10 +87,12 @@ class _Client(HttpToolsProtocol):
 
     def on_message_begin(self) -> None:
         self._head, self._heading = 0, True
+        self._wait()
         super().on_message_begin()
 
     def on_headers_complete(self) -> None:
         self._heading = False
+        self._waited()
         super().on_headers_complete()
 
 
@@ -76,6 +101,7 @@ class Server(uvicorn.Server):
 
     def __init__(self, gateway: Gateway, started: Callable[[str], None] | None = None) -> None:
         config = gateway.config
+        client = type("_Client", (_Client,), {"patience": config.request_seconds})
         super().__init__(
             uvicorn.Config(
                 gateway,
@@ -88,7 +114,7 @@ class Server(uvicorn.Server):
                 proxy_headers=False,
                 ws="none",
                 lifespan="on",
-                http=_Client,
+                http=client,
                 backlog=BACKLOG,
                 timeout_keep_alive=75,
                 timeout_graceful_shutdown=int(config.drain_seconds) + GRACE_SECONDS,
