@@ -401,3 +401,64 @@ def test_a_refused_call_stays_hopeless_when_it_is_closed() -> None:
     assert rewriter.failed is None
     got = read("chat", out)[0][0, 0]
     assert got == text or hopeless(TOOL, json.loads(got))
+
+
+def shared(calls: list[str], index: bool, size: int, reason: str = "tool_calls") -> bytes:
+    """Calls of `edit` that all have one index, or none, and ids of their own; each in pieces of `size`."""
+    made = []
+    for number, text in enumerate(calls):
+        for at in range(0, max(len(text), 1), size):
+            one: dict[str, Any] = {"index": 0} if index else {}
+            if at == 0:
+                one |= {"id": f"call_{number}", "type": "function"}
+            function = {"arguments": text[at : at + size], **({"name": "edit"} if at == 0 else {})}
+            made.append({"index": 0, "delta": {"tool_calls": [{**one, "function": function}]}, "finish_reason": None})
+    return chunks(*made, {"index": 0, "delta": {}, "finish_reason": reason})
+
+
+def by_id(out: bytes) -> list[str]:
+    """The arguments of each call, for a client that takes a new id for a new call."""
+    texts: list[str] = []
+    for frame in frames(out):
+        event = frame.json() if frame.data and frame.data != b"[DONE]" else {}
+        for choice in event.get("choices", []):
+            for one in choice["delta"].get("tool_calls", []):
+                if one.get("id"):
+                    texts.append("")
+                texts[-1] += one["function"].get("arguments") or ""
+    return texts
+
+
+@pytest.mark.parametrize("index", [True, False])
+@pytest.mark.parametrize("size", [1, 7, 10_000])
+def test_calls_that_share_an_index_are_told_apart_by_their_ids(index: bool, size: int) -> None:
+    """What conforms passes byte for byte; of the others each is mended in its own place."""
+    data = shared([GOOD, GOOD, GOOD], index, size)
+    out, rewriter = through("chat", data)
+    assert out == data
+    assert [live.verdict.status for live in rewriter.calls if live.verdict] == ["accepted"] * 3
+    whole = '{"path": "a.py", "edits": []}'
+    out, _ = through("chat", shared([GOOD, JUNK, whole[:-1], GOOD, whole[:-1]], index, size))
+    assert [json.loads(text) for text in by_id(out)] == [json.loads(text) for text in (GOOD, whole, whole, GOOD, whole)]
+
+
+@pytest.mark.parametrize("size", [7, 10_000])
+def test_ids_made_up_for_each_piece_begin_no_call(size: int) -> None:
+    """A piece that does not begin as a call does, or has no name, goes on with the one before."""
+    data = shared([JUNK], True, size).decode()
+    pieces = data.split('"index": 0, "function"')
+    text = pieces[0]
+    for number, rest in enumerate(pieces[1:]):
+        text += f'"index": 0, "id": "made_{number}", "function"{rest}'
+    _out, rewriter = through("chat", text.encode())
+    assert len(rewriter.calls) == 1
+    assert rewriter.calls[0].verdict is not None
+    assert rewriter.calls[0].verdict.status == "repaired"
+
+
+def test_the_last_call_that_shares_an_index_may_be_cut() -> None:
+    """The limit came inside the second: the first stands, the second cannot run."""
+    out, _ = through("chat", shared([GOOD, GOOD[:-9]], True, 7, "length"))
+    first, second = by_id(out)
+    assert first == GOOD
+    assert hopeless(TOOL, json.loads(second))
