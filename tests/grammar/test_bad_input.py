@@ -75,6 +75,24 @@ def test_ten_thousand_constants_are_a_grammar_in_every_style(dialect: str, value
     assert time.process_time() - started < MOST_SECONDS
 
 
+def _many(kind: str, count: int) -> Tool:
+    keys = {f"k{n}": {"type": "string"} for n in range(count)}
+    if kind == "constants":
+        return _tool({"enum": [{"a": n} for n in range(count)]})
+    if kind == "alternatives":
+        return _tool({"oneOf": [{"const": f"v{n}"} for n in range(count)]})
+    return Tool("f", {"type": "object", "properties": keys, "required": list(keys) if kind == "required" else []})
+
+
+@pytest.mark.parametrize("dialect", STYLES)
+@pytest.mark.parametrize("kind", ["required", "optional", "constants", "alternatives"])
+def test_a_grammar_takes_time_in_proportion_to_its_schema(dialect: str, kind: str) -> None:
+    """Two thousand keys, objects or alternatives: what compared each with each took half a minute."""
+    started = time.process_time()
+    BYTES.matcher(build([_many(kind, 2000)], dialect, "required", thinking="none").lark)
+    assert time.process_time() - started < MOST_SECONDS
+
+
 RECURSIVE = {
     "$defs": {
         "tree": {

@@ -226,6 +226,7 @@ def char_class(ranges: Ranges) -> str:
 _PLAIN = re.compile(r"[A-Za-z0-9_ ,:;=@%'\"<>!-]")
 
 
+@lru_cache(4096)
 def _char(code: int) -> str:
     char = chr(code)
     if _PLAIN.match(char) and char != "-":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -292,12 +293,12 @@ class Rules:
         for name, node in self._nodes.items():
             for part in _parts(node):
                 users.setdefault(part, []).append(name)
-        todo = list(self._nodes)
+        todo = OrderedDict.fromkeys(self._nodes)  # each waits once, and is not read anew for each of its parts
         while todo:
-            name = todo.pop()
+            name, _ = todo.popitem(last=False)
             if name not in alive and _admits(self._nodes[name], alive):
                 alive.add(name)
-                todo += [user for user in users.get(name, ()) if user not in alive]
+                todo.update((user, None) for user in users.get(name, ()) if user not in alive)
         return alive
 
     # --- shortest texts ---
@@ -309,14 +310,14 @@ class Rules:
         for name, node in self._nodes.items():
             for part in _parts(node):
                 users.setdefault(part, []).append(name)
-        todo = [name for name in self._nodes if name in alive]
+        todo = OrderedDict.fromkeys(name for name in self._nodes if name in alive)
         while todo:
-            name = todo.pop()
+            name, _ = todo.popitem(last=False)
             node = self._nodes[name]
             text = self._short(node, known, alive) if node is not None else None
             if text is not None and len(text) <= MOST_PIECE and (name not in known or len(text) < len(known[name])):
                 known[name] = text
-                todo += [user for user in users.get(name, ()) if user in alive]
+                todo.update((user, None) for user in users.get(name, ()) if user in alive)
         return known
 
     def _short(self, node: Node, known: dict[Ref, str], alive: set[Ref]) -> str | None:
@@ -346,7 +347,8 @@ class Rules:
         if any(member.value not in known for member in chosen):
             return None
         if node.ordered:
-            chosen.sort(key=node.members.index)
+            place = _places(node)
+            chosen.sort(key=lambda member: place[id(member)])
         if node.marks is not None:
             opened, closed, comma, colon = (known.get(mark, "") for mark in self._object_marks(node))
             words = [_joined_text(known.get(m.key or ""), colon, known[m.value]) for m in chosen]
@@ -534,7 +536,8 @@ class Rules:
         bits = {index: rank for rank, index in enumerate(ranked) if rank < TRACKED}
         required = sum(member.required for member in members)
         tracked_required = min(required, TRACKED)
-        place = {node.members.index(member): i for i, member in enumerate(members)}
+        places = _places(node)
+        place = {places[id(member)]: i for i, member in enumerate(members)}
         end = self._end_condition(node, tracked_required, place, bits)
         first_lines: list[str] = []
         next_lines = [f"{closed or EMPTY}{_when(end)}"]
@@ -664,6 +667,11 @@ def _when(tests: list[str]) -> str:
     for test in reversed(tests[:-1]):
         whole = f"and({test}, {whole})"
     return f" %if {whole}"
+
+
+def _places(node: Obj) -> dict[int, int]:
+    """Where each member of an object stands, by its identity."""
+    return {id(member): index for index, member in enumerate(node.members)}
 
 
 def _parts(node: Node | None) -> list[Ref]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,13 +38,15 @@ class _Call:
     Attributes:
         tool: Whose.
         keys: Declared keys that can be written.
+        names: An expression of any of them.
     """
 
     tool: Tool
     keys: tuple[str, ...]
+    names: str
 
 
-def hidden_tags(form: Form, keys: Sequence[str] = (), name: str = "") -> str:
+def hidden_tags(form: Form, name: str = "") -> str:
     """What a raw value may not hold, because its reader would take it for the end of more than the value: the end of
     the call with markup behind it, and the opener of a declared parameter on a line of its own."""
     end = lexemes.escape((form.end or form.close).strip().replace("{name}", name))
@@ -102,7 +104,7 @@ class Tagged:
         keys = [key for key in shape.values if self._writable(key)]
         if not shape.required <= set(keys):
             return self._rules.add(None)
-        call = _Call(tool, tuple(keys))
+        call = _Call(tool, tuple(keys), "|".join(map(lexemes.escape, keys)))
         members = [Member(None, self._parameter(call, key, shape.values[key]), key in shape.required) for key in keys]
         others: list[tuple[Ref | None, Ref]] = []
         rest = self._schemas.rest_of(flat)
@@ -245,7 +247,7 @@ class Tagged:
     def _guards(self, key: str, call: _Call | None, end: str, framed: bool) -> list[str]:
         if call is None:
             return []
-        found = [hidden_tags(self._form, call.keys, call.tool.name)]
+        found = [hidden_tags(self._form, call.tool.name)]
         if self._named:
             found.append(f"<{lexemes.escape(key)}>")
         elif framed:
@@ -255,8 +257,7 @@ class Tagged:
         guards = [f"~/(?s:.*)({'|'.join(filter(None, found))})(?s:.*)/"]
         if not self._named and not self._elements and call.keys:
             lead, _, after = self._form.tag.partition("{key}")
-            names = "|".join(map(lexemes.escape, call.keys))
-            opener = f"{lexemes.escape(lead)}({names}){lexemes.escape(after.strip()[:1])}"
+            opener = f"{lexemes.escape(lead)}({call.names}){lexemes.escape(after.strip()[:1])}"
             guards.append(rf"~/((?s:.*)\n)?[ \t]*{opener}(?s:.*)/")
         return guards
 
@@ -327,7 +328,7 @@ class Tagged:
             flat, choices = self._schemas.document.flatten((*conj, self._schemas.document.made({"type": "string"})))
             if flat is None or choices:
                 return self._rules.add(None)
-            return self._whole(key, "string", self._raw(_Call(Tool("x", True), ()), key, flat))
+            return self._whole(key, "string", self._raw(_Call(Tool("x", True), (), ""), key, flat))
         if not plain:
             return self._rules.add(None)
         return self._whole(key, "object", self._ended(key, self._value(key, conj)))
