@@ -78,7 +78,7 @@ class Block:
         parts = [self._inner(tools, parallel), *self._gap()]
         if form.close:
             parts += self._words(form.close.strip() if form.loose else form.close)
-        headed = form.style == "json" and form.repeat == "block"
+        headed = (form.style == "json" and form.repeat == "block") or form.trigger.endswith('"')  # a name in quotes
         return rules.add(Seq((*(() if headed else self._gap(form.lead)), *parts)))
 
     def alone(self, tools: Sequence[Tool], parallel: bool) -> Ref:

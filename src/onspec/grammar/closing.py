@@ -23,7 +23,7 @@ _LOOSE = (6, 400, 10_000)
 """Single bytes that one ending may hold, round by round: most endings need none, and a search without a bound would
 follow the first path that never ends."""
 
-_REPEATS = (1, 8, 10_000)
+_REPEATS = (3, 8, 10_000)
 """How often one ending may hold the same piece, round by round, where the body is not JSON."""
 
 _NUMBERED = re.compile(rb"\xff\[(\d+)\]")
@@ -33,6 +33,12 @@ _BYTES = tuple(
     bytes([code])
     for code in dict.fromkeys(_FIRST + bytes(range(0x21, 0x7F)) + bytes(range(0x80, 0xC0)) + bytes(range(0xC2, 0xF5)))
 )
+
+
+_QUOTES = (b'"', b"'")
+
+_OUTSIDE = 3
+"""How many brackets of a kind an ending may hold outside of what it knows to be open."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +82,13 @@ class _Search:
         self._matcher = matcher
         self._pieces = pieces
         self._steps = 0
+        # What was appended so far: piece by piece, with all before it as text, and how often each piece stands in it.
+        self._path: list[tuple[bytes, list[int], bool]] = []
+        self._text = bytearray()
+        self._used: Counter[bytes] = Counter()
+        self._singles = 0
+        self._outside = False
+        self._quotes: tuple[bytes, ...] = _QUOTES[:1]
         self._start = Place()
         self._given = 0
         self._ids = {name.encode(): number for name, number in pieces.specials}
@@ -84,45 +97,52 @@ class _Search:
 
     def run(self, written: bytes) -> Ending | None:
         self._given = len(written)
+        self._text += written
         if not self._pieces.raw:
             self._start.feed(written)
-        path: list[tuple[bytes, list[int], bool]] = []
         stack: list[tuple[int, bytes, bool]] = []
         while True:
             if self._matcher.accepting():
-                text = b"".join(part for part, _, _ in path)
-                tokens = tuple(token for _, found, _ in path for token in found)
-                return Ending(text, tokens, any(made for _, _, made in path))
-            text = written + b"".join(part for part, _, _ in path)
-            if len(text) - len(written) < MOST_LENGTH:
-                ways = self._ways(text)
-                if sum(len(part) == 1 for part, _, made in path if made) >= self._loose:
-                    ways = [way for way in ways if len(way[0]) > 1 or not way[1] or way[0] == b'"']
-                if self._pieces.raw:
-                    ways = self._unrepeated(ways, path)
-                stack += [(len(path), part, made) for part, made in reversed(ways)]
-            if not self._step(path, stack):
+                tokens = tuple(token for _, found, _ in self._path for token in found)
+                return Ending(bytes(self._text[self._given :]), tokens, any(made for _, _, made in self._path))
+            if len(self._text) - self._given < MOST_LENGTH:
+                ways = self._ways()
+                if self._singles >= self._loose:
+                    ways = [way for way in ways if len(way[0]) > 1 or not way[1] or way[0] in self._quotes]
+                if self._pieces.raw or self._outside:
+                    ways = self._unrepeated(ways)
+                stack += [(len(self._path), part, made) for part, made in reversed(ways)]
+            if not self._step(stack):
                 return None
 
-    def _unrepeated(
-        self, ways: list[tuple[bytes, bool]], path: list[tuple[bytes, list[int], bool]]
-    ) -> list[tuple[bytes, bool]]:
+    def _unrepeated(self, ways: list[tuple[bytes, bool]]) -> list[tuple[bytes, bool]]:
         """Without white space alone, and without pieces that were used often: some may repeat for ever."""
         most = _REPEATS[_LOOSE.index(self._loose)]
-        used = Counter(part for part, _, _ in path)
-        return [way for way in ways if not way[1] or (way[0].strip() and (len(way[0]) == 1 or used[way[0]] < most))]
+        return [
+            way for way in ways if not way[1] or (way[0].strip() and (len(way[0]) == 1 or self._used[way[0]] < most))
+        ]
 
-    def _step(self, path: list[tuple[bytes, list[int], bool]], stack: list[tuple[int, bytes, bool]]) -> bool:
+    def _step(self, stack: list[tuple[int, bytes, bool]]) -> bool:
         while stack and self._steps < MOST_STEPS:
             level, part, made = stack.pop()
-            while len(path) > level:
-                self._matcher.rewind(len(path.pop()[1]))
+            while len(self._path) > level:
+                self._take_back()
             self._steps += 1
             tokens = self._tokens_of(part)
             if tokens and self._matcher.consume_all(tokens):
-                path.append((part, tokens, made))
+                self._path.append((part, tokens, made))
+                self._text += part
+                self._used[part] += 1
+                self._singles += made and len(part) == 1
                 return True
         return False
+
+    def _take_back(self) -> None:
+        part, tokens, made = self._path.pop()
+        self._matcher.rewind(len(tokens))
+        del self._text[len(self._text) - len(part) :]
+        self._used[part] -= 1
+        self._singles -= made and len(part) == 1
 
     def _tokens_of(self, part: bytes) -> list[int]:
         """The tokens of a text in which names of special tokens stand for them."""
@@ -136,25 +156,30 @@ class _Search:
             for token in ([self._ids[piece]] if piece in self._ids else vocabulary.tokens_of(piece) if piece else [])
         ]
 
-    def _ways(self, text: bytes) -> list[tuple[bytes, bool]]:
+    def _ways(self) -> list[tuple[bytes, bool]]:
         """What may be appended next, the most wanted first, each with whether it invents content."""
         forced = self._matcher.forced()
         if forced:  # The engine writes a special token as its number.
             names = {number: name for name, number in self._ids.items()}
             return [(_NUMBERED.sub(lambda found: names.get(int(found[1]), found[0]), forced), False)]
-        if not text and self._pieces.whole:
+        if not self._text and self._pieces.whole:
             # A grammar of calls alone begins after the trigger, which is part of the whole.
             raw = self._pieces.whole.encode()
             return [(raw[start:], True) for start in range(min(len(raw), _OVERLAP))]
         if self._pieces.raw:
-            return self._overlapping(text) + [(byte, True) for byte in _BYTES]
+            self._quotes = tuple(quote for quote in _QUOTES if self._ends_text(quote))
+            ended = [(quote, True) for quote in self._quotes]
+            return ended + self._overlapping() + [(byte, True) for byte in _BYTES]
         here = self._start.copy()
-        here.feed(text[self._given :])
+        here.feed(bytes(self._text[self._given :]))
         if here.word is not None:
+            self._outside, self._quotes = False, _QUOTES[:1]
             return self._inside_string(here, bytes(here.word))
         ways: list[tuple[bytes, bool]] = [(b"}", False), (b"]", False)]
-        if not here.stack:  # Outside of the JSON, markers may be half written.
-            ways += self._overlapping(text)
+        self._outside = not here.stack
+        self._quotes = () if self._outside else _QUOTES[:1]
+        if self._outside:  # Markers may be half written there, and brackets be no end of anything.
+            ways = self._overlapping() + [way for way in ways if self._used[way[0]] < _OUTSIDE]
         top = here.stack[-1] if here.stack else None
         leads = (b"",) if here.tail in b"{[,:\0" else (b",", b", ", b"")
         after_colon = here.tail == 0x3A
@@ -167,9 +192,20 @@ class _Search:
         ways += [(lead + word.encode(), True) for word in texts for lead in leads]
         return ways + [(byte, True) for byte in _BYTES]
 
-    def _overlapping(self, text: bytes) -> list[tuple[bytes, bool]]:
-        """What is left of pieces that `text` has begun, the furthest begun first; then whole pieces."""
-        tail = text[-_OVERLAP:]
+    def _ends_text(self, quote: bytes) -> bool:
+        """Whether a quote is allowed here, and no letter behind it: the one inside which the other kind is text."""
+        vocabulary = self._matcher.vocabulary
+        tokens = vocabulary.tokens_of(quote)
+        if not self._matcher.consume_all(tokens):
+            return False
+        letter = vocabulary.tokens_of(b"x")
+        follows = self._matcher.consume_all(letter)
+        self._matcher.rewind(len(tokens) + (len(letter) if follows else 0))
+        return not follows
+
+    def _overlapping(self) -> list[tuple[bytes, bool]]:
+        """What is left of pieces that the text has begun, the furthest begun first; then whole pieces."""
+        tail = bytes(self._text[-_OVERLAP:])
         found: list[tuple[int, bytes]] = []
         for value in self._pieces.values:
             piece = value.encode()

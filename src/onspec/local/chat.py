@@ -77,6 +77,13 @@ class _Asked:
     live: dict[int, LiveCall] = field(default_factory=dict)
 
 
+def _judged(tool: Tool | None, call: Call, received: Outcome, reason: str) -> Outcome:
+    """A call's outcome where the reply's end is known; `tool` has the very name that was written, `received` any."""
+    if tool is None and received.ok and reason == "length":
+        tool = received.tool
+    return received if tool is None else check(tool, call.arguments, finish_reason=reason)
+
+
 class Chat:
     """One model that answers conversations, one at a time.
 
@@ -185,9 +192,7 @@ class Chat:
         reason = "length" if length else "tool_calls" if asked.calls else "stop"
         by_name = {tool.name: tool for tool in asked.tools}
         outcomes = tuple(
-            check(by_name[call.name], call.arguments, finish_reason=reason)
-            if call.name in by_name
-            else received.outcome
+            _judged(by_name.get(call.name), call, received.outcome, reason)
             for call, received in zip(asked.calls, found.calls, strict=True)
         )
         yield Reply(
