@@ -13,9 +13,9 @@ from typing import Any
 from onspec.gateway.app import Gateway
 from onspec.gateway.config import Config, Rules, Upstream
 from onspec.gateway.server import Server, serving
+from onspec.local.history import EDIT_SCHEMA as EDIT
 from onspec.providers.script import Block, Script, Turn
 from onspec.providers.scripted import Scripted
-from tests.schemas import EDIT
 
 WEATHER = {
     "type": "object",

@@ -16,8 +16,8 @@ from onspec.grammar.closing import close
 from onspec.grammar.exact import Exact, Options, compile_exact
 from onspec.grammar.llguidance import Matcher, Vocabulary, accepts
 from onspec.grammar.rules import COMPACT_SPACING, PYTHON_SPACING
+from onspec.local.history import EDIT_SCHEMA as EDIT
 from tests.grammar.generated import schema_and_maker, shuffled
-from tests.schemas import EDIT
 
 BYTES = Vocabulary.of_bytes()
 

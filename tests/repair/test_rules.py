@@ -8,9 +8,9 @@ import pytest
 
 from onspec import Policy, Repair, Tool, check
 from onspec.errors import InputError
+from onspec.local.history import EDIT_SCHEMA as EDIT
 from onspec.repair.replay import replay
 from onspec.repair.rules import RULES
-from tests.schemas import EDIT
 
 A = {"type": "object", "properties": {"a": {}}, "required": ["a"], "additionalProperties": False}
 TEXT = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"], "additionalProperties": False}
